@@ -1,0 +1,46 @@
+# Two commands do everything on a machine that has Python 3.11+ and make:
+#   make demo    set up, run the main job on a built-in example, show where the results are
+#   make test    set up, then every check: style, types, tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help setup demo test lint types check bench constraints clean
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# uv installs in seconds; where it cannot be had, plain pip does the same job more slowly.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "incrowd needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv -c constraints.txt \
+	  && $(BIN)/uv pip install --quiet --python $(BIN)/python -e '.[dev]' -c constraints.txt \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	touch $@
+
+setup: $(READY)
+
+demo: $(READY)
+	@$(BIN)/incrowd plan crowd --epsilon 0.5 --delta 1e-6 --beta 0.2
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+check: $(READY)
+	$(BIN)/pytest -n 2 --dist worksteal
+
+test: lint types check
+
+bench: $(READY)
+	$(BIN)/python -m bench
+
+constraints:
+	$(BIN)/uv pip compile --quiet --upgrade --no-header --no-annotate --extra dev --extra studio pyproject.toml -o constraints.txt
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
