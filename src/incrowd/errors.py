@@ -29,10 +29,19 @@ CODES: Mapping[str, str] = {
     "parameter-range": "A number lies outside the range in which it has a meaning.",
     "parameter-type": "A parameter is of the wrong kind (text where a number is wanted, say).",
     "parameter-combination": "Parameters are each fine but do not go together.",
+    # domains and policies
+    "domain-empty": "A declared domain holds no value.",
+    "domain-duplicate": "A declared domain lists a value more than once.",
+    "domain-cuts": "Cut points are too few or not increasing.",
+    # tables of counts
+    "counts-invalid": "A table of groups and sensitive values is not made of whole numbers, or holds no record.",
+    "predicate-invalid": "A sensitive predicate names no value, every value, or a value outside the domain.",
+    "tree-invalid": "A tree of sensitive values does not hold each value once, or its levels are not nested.",
     # guarantees
     "unreachable": "No parameters within the stated limits reach the promise asked for.",
     "relation-mismatch": "Promises about adding or removing a record and about replacing one were mixed.",
     "search-unfinished": "A numerical search ended without proof of its answer, so no answer is given.",
+    "any-adversary": "No generalization protects against an adversary who may believe anything beforehand.",
     # bugs
     "internal": "incrowd contradicted itself. Nothing was released. Please report it.",
 }
@@ -50,9 +59,7 @@ class IncrowdError(Exception):
 
     exit_code = 1
 
-    def __init__(
-        self, message: str, *, code: str, remedy: str = "", details: Mapping[str, Any] | None = None
-    ) -> None:
+    def __init__(self, message: str, *, code: str, remedy: str = "", details: Mapping[str, Any] | None = None) -> None:
         if code not in CODES:
             raise ValueError(f"unregistered error code {code!r}")
         super().__init__(message)

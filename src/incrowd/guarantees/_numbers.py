@@ -23,7 +23,7 @@ def round_up(value: float, relative_error: float = 0.0) -> float:
 
 
 def round_down(value: float, relative_error: float = 0.0) -> float:
-    """The (non-negative) value, lowered by its possible relative error and at least one unit in the last place."""
+    """The non-negative value, lowered by its possible relative error and at least one unit in the last place."""
     return max(0.0, math.nextafter(value * (1.0 - relative_error), -math.inf))
 
 

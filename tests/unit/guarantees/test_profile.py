@@ -1,0 +1,157 @@
+"""Profiles: conversion between relations, amplification, composition."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from incrowd.errors import ParameterError, RelationError, UnreachableError
+from incrowd.guarantees.crowd import CrowdProfile
+from incrowd.guarantees.profile import (
+    ApproximateDP,
+    Relation,
+    amplify,
+    compose,
+    to_add_remove,
+    to_replace_one,
+)
+
+ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+
+
+def test_a_pure_promise_has_the_profile_of_randomised_response():
+    profile = ApproximateDP(1.0, 0.0, REPLACE)
+    yes, no = math.e / (1 + math.e), 1 / (1 + math.e)
+    for epsilon in (0.0, 0.3, 0.99):
+        growth = math.exp(epsilon)
+        assert profile.delta(epsilon) == pytest.approx(max(0, yes - growth * no))
+    assert profile.delta(1.0) == 0
+    assert profile.epsilon(0.0) == 1.0
+    assert profile.delta(profile.epsilon(0.01)) <= 0.01
+
+
+def test_a_point_promises_nothing_below_its_delta():
+    with pytest.raises(UnreachableError):
+        ApproximateDP(1.0, 1e-5, REPLACE).epsilon(1e-6)
+
+
+def test_replace_one_is_never_worse_than_twice_epsilon():
+    profile = CrowdProfile(20, 0.2)
+    for epsilon in (0.3, 0.5, 1.0):
+        delta = profile.delta(epsilon)
+        converted = to_replace_one(profile).delta(2 * epsilon)
+        assert converted <= (1 + math.exp(epsilon)) * delta * (1 + 1e-9)
+
+
+def cell_laws(n, k, beta):
+    law = np.zeros(n + 2)
+    for j in range(n + 1):
+        law[j if j >= k else 0] += math.comb(n, j) * beta**j * (1 - beta) ** (n - j)
+    return law
+
+
+def test_replace_one_bounds_the_true_divergence_of_two_cells():
+    """One record moves from a cell of n to a cell of m: enumerated for all small n and m, never above the bound."""
+    k, beta, epsilon = 3, 0.4, 0.8
+    growth = math.exp(epsilon)
+    worst = 0.0
+    for n, m in itertools.product(range(1, 14), range(14)):
+        before = np.outer(np.pad(cell_laws(n, k, beta), (0, 20 - n)), np.pad(cell_laws(m, k, beta), (0, 20 - m)))
+        after = np.outer(np.pad(cell_laws(n - 1, k, beta), (0, 21 - n)), np.pad(cell_laws(m + 1, k, beta), (0, 19 - m)))
+        worst = max(worst, np.maximum(0, before - growth * after).sum())
+    bound = to_replace_one(CrowdProfile(k, beta)).delta(epsilon)
+    assert worst <= bound
+    assert bound <= 3 * worst  # and the bound is not idle
+
+
+def test_relations_are_never_mixed():
+    with pytest.raises(RelationError):
+        compose([ApproximateDP(1.0, 0.0, ADD_REMOVE), ApproximateDP(1.0, 0.0, REPLACE)])
+    with pytest.raises(RelationError):
+        to_add_remove(ApproximateDP(1.0, 0.0, REPLACE))
+    mixed = compose([to_replace_one(ApproximateDP(0.5, 0.0, ADD_REMOVE)), ApproximateDP(1.0, 0.0, REPLACE)])
+    assert mixed.relation is REPLACE
+    assert mixed.epsilon(0.0) <= 2.0 + 1e-6
+
+
+def test_a_crowd_is_not_a_replace_one_promise():
+    with pytest.raises(ParameterError):
+        CrowdProfile(5, 0.5, REPLACE)
+
+
+def test_composition_bounds_the_truth_and_is_close_to_it():
+    """Ten releases of one cell: the true composed divergence by convolving the exact loss distribution."""
+    k, beta, times, epsilon = 6, 0.3, 10, 1.5
+    together = compose([CrowdProfile(k, beta)] * times).delta(epsilon)
+    worst = 0.0
+    for n in range(k, 60):
+        p, q = cell_laws(n, k, beta), np.append(cell_laws(n - 1, k, beta), 0.0)
+        worst = max(worst, composed_divergence(p, q, times, epsilon))
+    assert worst <= together
+    assert together <= 3 * worst  # the bound lets the worst n differ from one ε to the next
+
+
+def composed_divergence(p, q, times, epsilon):
+    """The times-fold hockey-stick divergence by merging losses on a grid of 1e-4, rounded down: a lower bound."""
+    grid = 1e-4
+    infinite = 0.0
+    step = {}
+    for a, b in zip(p, q, strict=True):
+        if a > 0 and b > 0:
+            key = math.floor(math.log(a / b) / grid)
+            step[key] = step.get(key, 0.0) + a
+    lost = p[(p > 0) & (q == 0)].sum()
+    array = np.array([1.0])
+    offset = 0
+    low = min(step)
+    kernel = np.zeros(max(step) - low + 1)
+    for key, mass in step.items():
+        kernel[key - low] += mass
+    for _ in range(times):
+        infinite += array.sum() * lost
+        array = np.convolve(array, kernel) if array.size * kernel.size < 1e7 else _fft_convolve(array, kernel)
+        offset += low
+    keys = (np.arange(array.size) + offset) * grid
+    return infinite + float((array * np.maximum(0.0, 1 - np.exp(epsilon - keys))).sum())
+
+
+def _fft_convolve(a, b):
+    from scipy.signal import fftconvolve
+
+    return fftconvolve(a, b)
+
+
+def test_composition_beats_addition():
+    single = CrowdProfile(30, 0.05)
+    together = compose([single] * 50)
+    assert together.epsilon(1e-6) < 0.5 * 50 * single.epsilon(1e-6 / 50)
+
+
+def test_tiny_deltas_fall_back_on_addition():
+    single = CrowdProfile(60, 0.1)
+    together = compose([single] * 4)
+    assert together.epsilon(1e-20) <= 4 * single.epsilon(1e-20 / 4) * (1 + 1e-9)
+    assert together.delta(4.0) <= 4 * single.delta(1.0) * (1 + 1e-9)
+
+
+def test_an_empty_composition_costs_nothing():
+    nothing = compose([])
+    assert nothing.delta(0.0) == 0
+    assert nothing.epsilon(0.0) == 0
+
+
+def test_order_does_not_matter():
+    a, b = CrowdProfile(18, 0.2), ApproximateDP(0.3, 1e-9, ADD_REMOVE)
+    assert compose([a, b]).epsilon(1e-5) == pytest.approx(compose([b, a]).epsilon(1e-5), rel=1e-6)
+
+
+def test_amplification_refuses_to_go_upwards():
+    with pytest.raises(ParameterError):
+        amplify(1.0, 0.0, 0.1, 0.2)
+    assert amplify(1.0, 1e-6, 0.3, 0.3) == (pytest.approx(1.0), pytest.approx(1e-6))
+
+
+def test_amplification_of_a_huge_epsilon_does_not_overflow():
+    epsilon, _ = amplify(800.0, 0.0, 1.0, 0.1)
+    assert epsilon == pytest.approx(800 + math.log(0.1))
