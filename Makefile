@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help setup demo test lint types check bench constraints clean
+.PHONY: help setup demo test lint types check bench reference constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -39,7 +39,10 @@ test: lint types check
 bench: $(READY)
 	$(BIN)/python -m bench
 
-constraints:
+reference: $(READY)
+	$(BIN)/python docs/reference.py
+
+constraints: $(READY)
 	$(BIN)/uv pip compile --quiet --upgrade --no-header --no-annotate --extra dev --extra studio pyproject.toml -o constraints.txt
 
 clean:

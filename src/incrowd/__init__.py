@@ -1,5 +1,48 @@
-"""incrowd publishes tables about people, and proves what it promises."""
+"""incrowd publishes tables about people, and proves what it promises.
+
+The names below are all there is to rely on. They are imported when first used, so that ``import incrowd`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from incrowd._version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from incrowd.api import frontier, plan_amplify, plan_crowd, plan_pram, save_chart
+    from incrowd.errors import GuaranteeError, IncrowdError, InputError
+
+_HOMES = {
+    "GuaranteeError": "incrowd.errors",
+    "IncrowdError": "incrowd.errors",
+    "InputError": "incrowd.errors",
+    "frontier": "incrowd.api",
+    "plan_amplify": "incrowd.api",
+    "plan_crowd": "incrowd.api",
+    "plan_pram": "incrowd.api",
+    "save_chart": "incrowd.api",
+}
+
+__all__ = [
+    "GuaranteeError",
+    "IncrowdError",
+    "InputError",
+    "__version__",
+    "frontier",
+    "plan_amplify",
+    "plan_crowd",
+    "plan_pram",
+    "save_chart",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'incrowd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -37,6 +37,8 @@ CODES: Mapping[str, str] = {
     "counts-invalid": "A table of groups and sensitive values is not made of whole numbers, or holds no record.",
     "predicate-invalid": "A sensitive predicate names no value, every value, or a value outside the domain.",
     "tree-invalid": "A tree of sensitive values does not hold each value once, or its levels are not nested.",
+    # outputs
+    "output-unwritable": "A result could not be written where it was asked for.",
     # guarantees
     "unreachable": "No parameters within the stated limits reach the promise asked for.",
     "relation-mismatch": "Promises about adding or removing a record and about replacing one were mixed.",

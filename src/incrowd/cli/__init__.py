@@ -1,1 +1,64 @@
-def main() -> None: ...
+"""The command line: one module per verb, each loaded only when it is called, so that help is instant."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from incrowd._version import __version__
+from incrowd.cli._shell import run
+
+# Verb → (module and attribute, one line of help). The help stands here so that listing verbs imports none of them.
+VERBS = {
+    "plan": ("incrowd.cli.plan:plan", "Find parameters that keep a promise, before touching any data."),
+}
+
+
+class Verbs(click.Group):
+    """A group whose commands are imported when they are first needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All verbs, in the order in which they are usually needed."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The verb, imported now."""
+        if cmd_name not in VERBS:
+            return None
+        module, _, attribute = VERBS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb, or the nearest one as a suggestion."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"There is no command '{args[0]}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of verbs, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_line) for name, (_, help_line) in VERBS.items()])
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="incrowd")
+def incrowd() -> None:
+    """Publish tables about people, with a proof of what is promised.
+
+    Every command takes --json: one JSON object on standard output and nothing else there. Exit codes: 0 done;
+    2 bad input; 3 a guarantee cannot be met or a budget would be overspent; 1 a bug.
+    """
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """The entry point: runs one command and exits with its code."""
+    sys.exit(run(incrowd, sys.argv[1:] if arguments is None else arguments))

@@ -1,0 +1,102 @@
+"""What every verb shares: the JSON switch, the one shape of errors, and exit codes."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from dataclasses import asdict, is_dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from incrowd.errors import IncrowdError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+DONE, BUG, BAD_INPUT = 0, 1, 2
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+
+
+def run(command: click.Command, arguments: list[str]) -> int:
+    """Run a command; turn whatever happens into one clear message and an exit code."""
+    as_json = "--json" in arguments
+    try:
+        result = command.main(arguments, prog_name="incrowd", standalone_mode=False)
+    except IncrowdError as error:
+        report_error(error.to_dict(), as_json=as_json)
+        return error.exit_code
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx else "incrowd"
+        usage = {
+            "code": "usage",
+            "message": error.format_message(),
+            "remedy": f"See `{where} --help`.",
+            "details": {},
+        }
+        report_error(usage, as_json=as_json)
+        return BAD_INPUT
+    except click.ClickException as error:
+        report_error({"code": "usage", "message": error.format_message(), "remedy": "", "details": {}}, as_json=as_json)
+        return BAD_INPUT
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("incrowd: stopped; nothing was written.", err=True)
+        return 130
+    except BrokenPipeError:
+        # The reader went away (`| head`): not an error of ours. Keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user unasked
+        if os.environ.get("INCROWD_DEBUG"):
+            traceback.print_exc()
+        bug = {
+            "code": "internal",
+            # Only the kind of the exception: its text might quote data.
+            "message": f"An unexpected {type(error).__name__} stopped incrowd. This is a bug.",
+            "remedy": "Run again with INCROWD_DEBUG=1 for the details, and report it. Nothing was published.",
+            "details": {},
+        }
+        report_error(bug, as_json=as_json)
+        return BUG
+    return result if isinstance(result, int) else DONE
+
+
+def report_error(error: dict[str, Any], *, as_json: bool) -> None:
+    """One error, one shape: JSON on standard output if asked for, and a readable line on standard error."""
+    if as_json:
+        click.echo(json.dumps({"error": error}, ensure_ascii=False))
+    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
+    click.echo(error["message"], err=True)
+    if error["remedy"]:
+        click.echo(f"  {error['remedy']}", err=True)
+    click.secho(f"  [{error['code']}]", dim=True, err=True)
+
+
+def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None]) -> None:
+    """Print the result: as JSON, or by `render` on a terminal."""
+    if as_json:
+        click.echo(json.dumps(plain(payload), ensure_ascii=False, allow_nan=False))
+        return
+    from rich.console import Console
+
+    # Without a terminal Rich would guess 80 columns and fold tables; a pipe has no edge.
+    console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120)
+    render(console)
+
+
+def plain(value: Any) -> Any:
+    """Values as JSON has them; infinity, which it has not, as text."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if isinstance(value, dict):
+        return {str(key): plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

@@ -1,0 +1,193 @@
+"""`incrowd plan`: find parameters that keep a promise, before touching any data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from incrowd.cli._shell import emit, json_option
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from incrowd.api import Amplification, CrowdPlan, FrontierPoint, PramPlan
+
+plot_option = click.option("--plot", type=click.Path(dir_okay=False), help="Draw the trade-off to this SVG file.")
+
+
+@click.group()
+def plan() -> None:
+    """Find parameters that keep a promise, before touching any data."""
+
+
+@plan.command()
+@click.option("--epsilon", type=float, help="ε, the bound on what a release reveals about one person.")
+@click.option("--delta", type=float, help="δ, the probability with which that bound may fail.")
+@click.option("--k", type=int, help="The smallest crowd that is published.")
+@click.option("--beta", type=float, help="The probability with which each record is sampled.")
+@click.option(
+    "--selection-epsilon",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="ε₁, the part of ε spent on choosing the mapping on the full table.",
+)
+@plot_option
+@json_option
+def crowd(
+    epsilon: float | None,
+    delta: float | None,
+    k: int | None,
+    beta: float | None,
+    selection_epsilon: float,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Sample, then publish only crowds of k: give three of --epsilon --delta --k --beta, get the fourth.
+
+    The promise is (ε,δ)-differential privacy for adding or removing one record (Li, Qardaji, Su). δ is exact; what
+    Theorem 5 of the paper would say stands beside it.
+
+    \b
+    incrowd plan crowd --epsilon 0.5 --delta 1e-6 --beta 0.2
+    incrowd plan crowd --epsilon 1 --delta 1e-6 --k 50 --plot crowd.svg
+    """
+    from incrowd import api
+
+    answer = api.plan_crowd(epsilon=epsilon, delta=delta, k=k, beta=beta, selection_epsilon=selection_epsilon)
+    points = api.frontier(max(0.0, answer.epsilon - selection_epsilon), answer.delta)
+    if plot:
+        api.save_chart(answer, plot)
+    payload: dict[str, Any] = asdict(answer) | {
+        "relation": api.Relation.ADD_REMOVE.value,
+        "frontier": [asdict(point) for point in points],
+    }
+    emit(payload, as_json=as_json, render=lambda console: _show_crowd(console, answer, points))
+
+
+@plan.command()
+@click.option("--epsilon", type=float, required=True, help="ε at the rate you start from.")
+@click.option("--delta", type=float, required=True, help="δ at the rate you start from.")
+@click.option("--from-beta", type=float, required=True, help="The sampling rate you start from (1: no sampling).")
+@click.option("--to-beta", type=float, required=True, help="The lower sampling rate.")
+@plot_option
+@json_option
+def amplify(
+    epsilon: float,
+    delta: float,
+    from_beta: float,
+    to_beta: float,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """What a promise becomes when the data are sampled at a lower rate first (Theorem 1).
+
+    \b
+    incrowd plan amplify --epsilon 1 --delta 1e-5 --from-beta 1 --to-beta 0.1
+    """
+    from incrowd import api
+
+    answer = api.plan_amplify(epsilon=epsilon, delta=delta, from_beta=from_beta, to_beta=to_beta)
+    if plot:
+        api.save_chart(answer, plot)
+    emit(answer, as_json=as_json, render=lambda console: _show_amplification(console, answer))
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> tuple[int, ...]:
+    """Whole numbers, separated by commas or given one option at a time."""
+    try:
+        return tuple(int(part) for value in given for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter("give whole numbers, separated by commas, such as 2,5,10", ctx, param) from None
+
+
+@plan.command()
+@click.option("--records", type=int, required=True, help="How many records the table has, at least.")
+@click.option(
+    "--domain",
+    callback=_sizes,
+    multiple=True,
+    required=True,
+    help="How many values each attribute may have: 2,5,10, or the option once for each.",
+)
+@click.option("--k", type=float, help="Nobody may be linked to a record with probability above 1/k.")
+@click.option("--epsilon", type=float, help="The largest ε of a single randomised record.")
+@click.option("--rho", type=float, help="The probability of keeping a value, to see what it promises.")
+@click.option("--delta", type=float, default=1e-6, show_default=True, help="δ of the promise after shuffling.")
+@plot_option
+@json_option
+def pram(
+    records: int,
+    domain: tuple[int, ...],
+    k: float | None,
+    epsilon: float | None,
+    rho: float | None,
+    delta: float,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """Randomise every record: how much may be kept, and what that promises (Ikarashi et al., Algorithms 1-3).
+
+    Give --k and/or --epsilon to find ρ, or --rho to see what it promises. Three promises come out: the local ε of
+    one record, Pk-anonymity, and the much smaller (ε,δ) of the shuffled table, all for replacing one record.
+
+    \b
+    incrowd plan pram --records 100000 --domain 2,5,10 --k 100
+    """
+    from incrowd import api
+
+    answer = api.plan_pram(records=records, domain=domain, k=k, epsilon=epsilon, rho=rho, delta=delta)
+    if plot:
+        api.save_chart(answer, plot)
+    emit(answer, as_json=as_json, render=lambda console: _show_pram(console, answer))
+
+
+# --- what a person sees -----------------------------------------------------------------------------------------
+
+
+def _show_crowd(console: Console, answer: CrowdPlan, points: list[FrontierPoint]) -> None:
+    from rich.table import Table
+
+    console.print(
+        f"[bold]Sample each record with probability {answer.beta:.6g}, publish crowds of {answer.k:,} or more[/]"
+    )
+    console.print(f"  promises ε = {answer.epsilon:.6g}, δ = {answer.delta:.3g} for adding or removing one record")
+    if answer.selection_epsilon:
+        console.print(f"  of which ε₁ = {answer.selection_epsilon:g} pays for choosing the mapping on the full table")
+    if answer.paper is None:
+        console.print("  Theorem 5 of the paper does not cover this rate: it needs ε ≥ −ln(1−β)")
+    else:
+        needed = "no k up to the limit" if answer.paper.k is None else f"k = {answer.paper.k:,}"
+        console.print(f"  by Theorem 5 of the paper: δ = {answer.paper.delta:.3g} at this k, or {needed} for this δ")
+    table = Table(title="the same promise at other rates", title_justify="left", box=None, pad_edge=False)
+    for name in ("β", "k", "k by Theorem 5"):
+        table.add_column(name, justify="right")
+    for point in points:
+        table.add_row(f"{point.beta:g}", _count(point.k), _count(point.paper_k))
+    console.print()
+    console.print(table)
+
+
+def _show_amplification(console: Console, answer: Amplification) -> None:
+    console.print(f"[bold]At sampling rate {answer.to_beta:g}: ε = {answer.epsilon:.6g}, δ = {answer.delta:.3g}[/]")
+    console.print(
+        f"  from ε = {answer.from_epsilon:g}, δ = {answer.from_delta:g} at rate {answer.from_beta:g}, "
+        "for adding or removing one record (Theorem 1)"
+    )
+
+
+def _show_pram(console: Console, answer: PramPlan) -> None:
+    console.print(f"[bold]Keep each value with probability ρ = {answer.rho:.6g}, else draw one of its domain[/]")
+    console.print(f"  one record, randomised by its owner:  ε = {answer.epsilon_local:.4g}")
+    console.print(f"  linking a person to a record:         at most 1 in k = {answer.k:,.4g}")
+    console.print(
+        f"  the shuffled table of {answer.records:,}:  ε = {answer.central.epsilon:.4g}, δ = {answer.central.delta:g}"
+        f"  ({answer.central.bound})"
+    )
+    console.print("  all for replacing one record by another")
+
+
+def _count(value: int | None) -> str:
+    return "—" if value is None else f"{value:,}"

@@ -1,0 +1,131 @@
+"""Plans: parameters that keep a promise, found before any data is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from incrowd.errors import ParameterError
+from incrowd.guarantees import crowd
+from incrowd.guarantees.crowd import CrowdPlan, FrontierPoint
+from incrowd.guarantees.profile import Relation, amplify
+
+__all__ = [
+    "Amplification",
+    "CentralPromise",
+    "CrowdPlan",
+    "FrontierPoint",
+    "PramPlan",
+    "Relation",
+    "frontier",
+    "plan_amplify",
+    "plan_crowd",
+    "plan_pram",
+]
+
+frontier = crowd.frontier
+
+
+def plan_crowd(
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    k: int | None = None,
+    beta: float | None = None,
+    selection_epsilon: float = 0.0,
+) -> CrowdPlan:
+    """Sampling, then a crowd of k: three of ε, δ, k, β give the fourth, rounded to the safe side."""
+    return crowd.plan(epsilon=epsilon, delta=delta, k=k, beta=beta, selection_epsilon=selection_epsilon)
+
+
+@dataclass(frozen=True)
+class Amplification:
+    """What an (ε,δ) promise at one sampling rate becomes at a lower one (add/remove)."""
+
+    epsilon: float
+    delta: float
+    from_epsilon: float
+    from_delta: float
+    from_beta: float
+    to_beta: float
+    relation: Relation = Relation.ADD_REMOVE
+
+
+def plan_amplify(*, epsilon: float, delta: float, from_beta: float, to_beta: float) -> Amplification:
+    """Privacy amplification by sampling (Li, Qardaji, Su, Theorem 1)."""
+    amplified_epsilon, amplified_delta = amplify(epsilon, delta, from_beta, to_beta)
+    return Amplification(amplified_epsilon, amplified_delta, epsilon, delta, from_beta, to_beta)
+
+
+@dataclass(frozen=True)
+class CentralPromise:
+    """What shuffling makes of the local promise, for whoever sees only the shuffled table."""
+
+    epsilon: float
+    delta: float
+    bound: str
+
+
+@dataclass(frozen=True)
+class PramPlan:
+    """Retention-replacement of every attribute: what is kept, and what that promises.
+
+    Attributes:
+        rho: the probability with which each value is kept; one for all attributes.
+        epsilon_local: ε for whoever sees one randomised record (replace-one).
+        k: nobody is linked to a record with probability above 1/k (Pk-anonymity).
+        central: the promise for whoever sees the shuffled table (replace-one).
+        records: the number of records that the promises about the whole table need, at least.
+        domain: the number of declared values of each attribute.
+    """
+
+    rho: float
+    epsilon_local: float
+    k: float
+    central: CentralPromise
+    records: int
+    domain: tuple[int, ...]
+    relation: Relation = Relation.REPLACE_ONE
+
+
+def plan_pram(
+    *,
+    records: int,
+    domain: Sequence[int],
+    k: float | None = None,
+    epsilon: float | None = None,
+    rho: float | None = None,
+    delta: float = 1e-6,
+) -> PramPlan:
+    """Randomise every record: ρ from Pk, from ε, from both, or given (Ikarashi et al., Algorithms 1-3)."""
+    from incrowd.guarantees import randomisation
+    from incrowd.guarantees.shuffling import central_epsilon
+
+    sizes = tuple(domain)
+    match (k, epsilon, rho):
+        case (None, None, None):
+            raise ParameterError(
+                "A randomised release needs k, epsilon, both, or rho.",
+                code="parameter-combination",
+                remedy="Give k and/or epsilon to find rho, or rho to see what it promises.",
+            )
+        case (_, _, float() | int()) if k is not None or epsilon is not None:
+            raise ParameterError(
+                "Give rho, or what it should reach (k, epsilon), not both.", code="parameter-combination"
+            )
+        case (_, None, None):
+            rho = randomisation.retention_for_k(k, records, sizes)
+        case (None, _, None):
+            rho = randomisation.retention_for_epsilon(epsilon, sizes)
+        case (_, _, None):
+            rho = randomisation.retention_for_both(k, epsilon, records, sizes)
+    attributes = [randomisation.RetentionReplacement(rho, size) for size in sizes]
+    central = central_epsilon(attributes, records, delta)
+    return PramPlan(
+        rho=rho,
+        epsilon_local=randomisation.local_epsilon(attributes),
+        k=randomisation.pk(attributes, records),
+        central=CentralPromise(central.epsilon, central.delta, central.bound),
+        records=records,
+        domain=sizes,
+    )

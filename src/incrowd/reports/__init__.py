@@ -1,0 +1,1 @@
+"""What people look at: plots now, HTML reports beside every release."""

@@ -1,0 +1,80 @@
+"""The trade-off behind each plan as a picture, with the chosen point on it."""
+
+from __future__ import annotations
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from incrowd.errors import UnreachableError
+from incrowd.guarantees.crowd import CrowdProfile, paper_delta
+from incrowd.guarantees.profile import amplify
+from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon
+from incrowd.guarantees.shuffling import central_epsilon
+from incrowd.plans import Amplification, CrowdPlan, PramPlan
+from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
+
+
+@singledispatch
+def draw(plan: Any) -> str:
+    """A plan's trade-off as an SVG document."""
+    raise TypeError(f"no chart for {type(plan).__name__}")
+
+
+@draw.register
+def _(plan: CrowdPlan) -> str:
+    spent = plan.selection_epsilon
+    profile = CrowdProfile(plan.k, plan.beta)
+    top = max(2 * (plan.epsilon - spent), 0.5)
+    grid = np.linspace(top / 60, top, 60)
+    exact = [profile.delta(float(e)) for e in grid]
+    paper = [paper_delta(plan.k, plan.beta, float(e)) for e in grid]
+    total = [float(e) + spent for e in grid]
+    return line_chart(
+        f"A crowd of {plan.k:,} at sampling rate {plan.beta:.4g}",
+        Axis("ε" if spent == 0 else f"ε, of which {spent:g} chooses the mapping", low=0.0),
+        Axis("δ", log=True, high=1.0),
+        [Line("exact", total, exact), Line("Theorem 5", total, paper, dashed=True)],
+        [Mark(plan.epsilon, plan.delta, f"ε = {plan.epsilon:.4g}, δ = {plan.delta:.2g}")],
+    )
+
+
+@draw.register
+def _(plan: Amplification) -> str:
+    rates = np.geomspace(min(plan.to_beta, plan.from_beta) / 10, plan.from_beta, 60)
+    curve = [amplify(plan.from_epsilon, plan.from_delta, plan.from_beta, float(r))[0] for r in rates]
+    return line_chart(
+        f"ε = {plan.from_epsilon:.4g} at rate {plan.from_beta:.4g}, sampled further",
+        Axis("sampling rate", log=True),
+        Axis("ε", log=True),
+        [Line("Theorem 1", [float(r) for r in rates], curve)],
+        [Mark(plan.to_beta, plan.epsilon, f"ε = {plan.epsilon:.4g}")],
+    )
+
+
+@draw.register
+def _(plan: PramPlan) -> str:
+    grid = [float(r) for r in np.linspace(0.02, min(0.98, max(0.5, 1.5 * plan.rho)), 25)]
+    local, central = [], []
+    for rho in grid:
+        attributes = [RetentionReplacement(rho, size) for size in plan.domain]
+        local.append(local_epsilon(attributes))
+        try:
+            central.append(central_epsilon(attributes, plan.records, plan.central.delta).epsilon)
+        except UnreachableError:
+            central.append(math.nan)
+    return line_chart(
+        f"Randomising {plan.records:,} records over domains of {', '.join(map(str, plan.domain))}",
+        Axis("ρ, the share of values kept", low=0.0),
+        Axis("ε (replace-one)", log=True),
+        [
+            Line("one record (local)", grid, local, colour=COLOURS[1]),
+            Line(f"the shuffled table, δ = {plan.central.delta:g}", grid, central, colour=COLOURS[0]),
+        ],
+        [
+            Mark(plan.rho, plan.epsilon_local, f"ρ = {plan.rho:.4g}"),
+            Mark(plan.rho, plan.central.epsilon, f"ε = {plan.central.epsilon:.4g}"),
+        ],
+    )

@@ -1,0 +1,187 @@
+"""Line charts as self-contained SVG: small, sharp in print, readable in light and dark, with no script."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+COLOURS = ("#2563a8", "#c2570c", "#3d7a37", "#8a3f8f", "#8a6d00", "#4a5568")
+"""Told apart by people who do not see all colours alike, and dark enough on white; order matters."""
+
+_WIDTH, _HEIGHT = 760, 440
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 56, 64
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve. Points whose y is None are gaps. A dashed line is for what is compared with."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float | None]
+    dashed: bool = False
+    colour: str | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point that is singled out."""
+
+    x: float
+    y: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A scale with round ticks."""
+
+    label: str
+    log: bool = False
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass
+class _Scale:
+    axis: Axis
+    start: float
+    end: float
+    low: float = field(init=False, default=0.0)
+    high: float = field(init=False, default=1.0)
+
+    def fit(self, values: Sequence[float]) -> None:
+        usable = [v for v in values if math.isfinite(v) and (v > 0 or not self.axis.log)] or [0.1, 1.0]
+        low = min(usable) if self.axis.low is None else self.axis.low
+        high = max(usable) if self.axis.high is None else self.axis.high
+        if self.axis.log:
+            low, high = 10 ** math.floor(math.log10(low)), 10 ** math.ceil(math.log10(high))
+        if low == high:
+            low, high = (low / 10, high * 10) if self.axis.log else (low - 1, high + 1)
+        self.low, self.high = low, high
+
+    def place(self, value: float) -> float:
+        if self.axis.log:
+            share = (math.log10(value) - math.log10(self.low)) / (math.log10(self.high) - math.log10(self.low))
+        else:
+            share = (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def shows(self, value: float | None) -> bool:
+        return value is not None and math.isfinite(value) and self.low <= value <= self.high
+
+    def ticks(self) -> list[float]:
+        if self.axis.log:
+            first, last = round(math.log10(self.low)), round(math.log10(self.high))
+            step = max(1, math.ceil((last - first) / 8))
+            return [10.0**e for e in range(first, last + 1, step)]
+        rough = (self.high - self.low) / 6
+        magnitude = 10 ** math.floor(math.log10(rough))
+        step = next(m * magnitude for m in (1, 2, 2.5, 5, 10) if m * magnitude >= rough)
+        first = math.ceil(self.low / step - 1e-9)
+        return [i * step for i in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def line_chart(title: str, x: Axis, y: Axis, lines: Sequence[Line], marks: Sequence[Mark] = ()) -> str:
+    """A complete SVG document. Its title and a sentence for screen readers are part of it."""
+    across = _Scale(x, _LEFT, _WIDTH - _RIGHT)
+    up = _Scale(y, _HEIGHT - _BOTTOM, _TOP)
+    across.fit([v for line in lines for v in line.x] + [m.x for m in marks])
+    up.fit([v for line in lines for v in line.y if v is not None] + [m.y for m in marks])
+    parts = [_frame(title, lines, across, up)]
+    for i, line in enumerate(lines):
+        colour = line.colour or COLOURS[i % len(COLOURS)]
+        dash = ' stroke-dasharray="6 4"' if line.dashed else ""
+        parts.extend(
+            f'<path class="curve" d="{path}" stroke="{colour}"{dash}><title>{escape(line.name)}</title></path>'
+            for path in _paths(line, across, up)
+        )
+    for mark in marks:
+        if across.shows(mark.x) and up.shows(mark.y):
+            left, top = across.place(mark.x), up.place(mark.y)
+            # The name goes where there is room: to the left of points in the right half.
+            right_half = left > (_LEFT + _WIDTH - _RIGHT) / 2
+            anchor, shift = ("end", -10) if right_half else ("start", 10)
+            parts.append(
+                f'<circle class="mark" cx="{left:.1f}" cy="{top:.1f}" r="5"/>'
+                f'<text class="mark-name" x="{left + shift:.1f}" y="{top - 9:.1f}" text-anchor="{anchor}">'
+                f"{escape(mark.name)}</text>"
+            )
+    return "\n".join((*parts, "</svg>\n"))
+
+
+def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str:
+    summary = f"{title}. Horizontal: {across.axis.label}. Vertical: {up.axis.label}. " + "; ".join(
+        line.name for line in lines
+    )
+    out = [
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+            f'aria-label="{escape(summary, quote=True)}">'
+        ),
+        f"<style>{_STYLE}</style>",
+        f'<rect class="paper" width="{_WIDTH}" height="{_HEIGHT}"/>',
+        f'<text class="title" x="{_LEFT}" y="24">{escape(title)}</text>',
+    ]
+    for tick in across.ticks():
+        left = across.place(tick)
+        out.append(
+            f'<line class="grid" x1="{left:.1f}" y1="{_TOP}" x2="{left:.1f}" y2="{_HEIGHT - _BOTTOM}"/>'
+            f'<text class="tick" x="{left:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">{_print(tick)}</text>'
+        )
+    for tick in up.ticks():
+        top = up.place(tick)
+        out.append(
+            f'<line class="grid" x1="{_LEFT}" y1="{top:.1f}" x2="{_WIDTH - _RIGHT}" y2="{top:.1f}"/>'
+            f'<text class="tick" x="{_LEFT - 8}" y="{top + 4:.1f}" text-anchor="end">{_print(tick)}</text>'
+        )
+    out.append(
+        f'<text class="label" x="{(_LEFT + _WIDTH - _RIGHT) / 2:.0f}" y="{_HEIGHT - 22}" text-anchor="middle">'
+        f"{escape(across.axis.label)}</text>"
+        f'<text class="label" transform="translate(18 {(_TOP + _HEIGHT - _BOTTOM) / 2:.0f}) rotate(-90)" '
+        f'text-anchor="middle">{escape(up.axis.label)}</text>'
+    )
+    left = float(_LEFT)
+    for i, line in enumerate(lines):
+        colour = line.colour or COLOURS[i % len(COLOURS)]
+        dash = ' stroke-dasharray="6 4"' if line.dashed else ""
+        out.append(
+            f'<line class="curve" x1="{left:.0f}" y1="40" x2="{left + 22:.0f}" y2="40" stroke="{colour}"{dash}/>'
+            f'<text class="tick" x="{left + 28:.0f}" y="44">{escape(line.name)}</text>'
+        )
+        left += 44 + 6.6 * len(line.name)
+    return "\n".join(out)
+
+
+def _paths(line: Line, across: _Scale, up: _Scale) -> list[str]:
+    """One path for each unbroken run of points."""
+    runs: list[list[str]] = [[]]
+    for x, y in zip(line.x, line.y, strict=True):
+        if y is not None and across.shows(x) and up.shows(y):
+            runs[-1].append(f"{across.place(x):.1f},{up.place(y):.1f}")
+        elif runs[-1]:
+            runs.append([])
+    return ["M" + "L".join(run) for run in runs if run]
+
+
+def _print(value: float) -> str:
+    if value == 0:
+        return "0"
+    if 1e-3 <= abs(value) < 1e5:
+        return f"{value:,.10g}"
+    mantissa, exponent = f"{value:.0e}".split("e")
+    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if mantissa == "1" else f"{mantissa}·10{raised}"
+
+
+_STYLE = """
+.paper{fill:#fff}.title{font:600 16px system-ui,sans-serif;fill:#1a202c}
+.label{font:13px system-ui,sans-serif;fill:#2d3748}.tick{font:12px system-ui,sans-serif;fill:#4a5568}
+.grid{stroke:#e2e8f0;stroke-width:1}.curve{fill:none;stroke-width:2.2;stroke-linejoin:round}
+.mark{fill:#1a202c;stroke:#fff;stroke-width:2}.mark-name{font:600 12px system-ui,sans-serif;fill:#1a202c;
+paint-order:stroke;stroke:#fff;stroke-width:5px;stroke-linejoin:round}
+@media (prefers-color-scheme:dark){.paper{fill:#171a21}.title,.mark-name{fill:#edf2f7}.label,.tick{fill:#cbd5e0}
+.grid{stroke:#2d3748}.curve{filter:brightness(1.5)}.mark{fill:#edf2f7;stroke:#171a21}.mark-name{stroke:#171a21}}
+""".strip()

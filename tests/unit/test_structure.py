@@ -1,0 +1,149 @@
+"""The shape of the code: imports go downwards only, public names are the documented ones, help is light."""
+
+import ast
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import incrowd
+from incrowd.errors import CODES, IncrowdError
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "incrowd"
+
+# A room may use those above it in this list, never those below.
+ROOMS = [
+    "_version",
+    "errors",
+    "files",
+    "domain",
+    "policy",
+    "guarantees",
+    "plans",
+    "_bits",
+    "randomness",
+    "histogram",
+    "hierarchy",
+    "sources",
+    "recoding",
+    "mechanisms",
+    "releases",
+    "reports",
+    "attacks",
+    "examples",
+    "drafting",
+    "api",
+    "cli",
+    "studio",
+]
+PURE = {"guarantees": {"errors", "guarantees"}}
+
+
+def room_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def imports(path: Path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "incrowd")
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "incrowd":
+            if node.module == "incrowd":
+                yield from (f"incrowd.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_go_downwards_only(path):
+    here = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if here in ("__init__", "__main__"):
+        return
+    assert here in ROOMS, f"{here} has no place in the order of rooms"
+    for module in imports(path):
+        there = room_of(module)
+        if there == "__init__":
+            continue
+        assert there in ROOMS, f"{path} imports {module}, which has no place in the order of rooms"
+        assert ROOMS.index(there) <= ROOMS.index(here), f"{path} imports {module}, which is above it"
+        if here in PURE:
+            assert there in PURE[here], f"{path} imports {module}: the mathematics imports nothing of the rest"
+
+
+def test_faces_call_the_api_and_nothing_below():
+    for path in sorted((PACKAGE / "cli").rglob("*.py")):
+        used = {room_of(m) for m in imports(path)} - {"cli"}
+        assert used <= {"api", "errors", "_version"}, f"{path} reaches below the api: {used}"
+
+
+def test_public_names_are_exactly_the_documented_ones():
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^### `(\w+)", page, flags=re.MULTILINE))
+    assert documented == set(incrowd.__all__)
+    for name in incrowd.__all__:
+        assert getattr(incrowd, name) is not None
+    assert dir(incrowd) == sorted(incrowd.__all__)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError):
+        _ = incrowd.no_such_name
+
+
+@pytest.mark.parametrize("page", ["errors.md", "commands.md"])
+def test_reference_pages_say_what_the_code_says(page):
+    written = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert written == runpy.run_path(str(ROOT / "docs" / "reference.py"))["PAGES"][page](), "run `make reference`"
+
+
+def test_every_code_raised_is_registered_and_every_registered_code_is_raised():
+    source = "\n".join(p.read_text(encoding="utf-8") for p in MODULES if p.name != "errors.py")
+    raised = set(re.findall(r'code="([\w-]+)"', source)) | {"internal"}
+    assert raised <= set(CODES)
+    unused = {code for code in CODES if code not in raised and f'"{code}"' not in source}
+    assert not unused, f"registered but never raised: {unused}"
+
+
+def test_an_unregistered_code_is_refused():
+    with pytest.raises(ValueError, match="unregistered"):
+        IncrowdError("x", code="no-such-code")
+
+
+def test_the_error_tree_is_the_drawn_one():
+    import incrowd.errors as module
+
+    drawn = set(re.findall(r"(\w+Error)\b", module.__doc__))
+    defined = {name for name, value in vars(module).items() if isinstance(value, type) and issubclass(value, Exception)}
+    assert drawn == defined
+
+
+HEAVY = ("scipy", "duckdb", "numpy", "pyarrow", "pandas", "dp_accounting", "opendp", "rich", "pydantic", "yaml")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["plan", "crowd", "--help"], ["--version"]])
+def test_help_imports_nothing_heavy(arguments):
+    program = (
+        "import sys; from incrowd.cli import incrowd; incrowd.main(sys.argv[1:], standalone_mode=False);"
+        f"print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert done.stdout.strip()
+
+
+def test_importing_incrowd_imports_nothing_heavy():
+    program = f"import sys, incrowd; print([m for m in {HEAVY!r} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_modules_stay_readable():
+    long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text().splitlines())) > 600}
+    assert not long, f"modules over 600 lines: {long}"
