@@ -1,0 +1,155 @@
+"""The private choice of a mapping, on the full table.
+
+**Why on the full table.** Li, Qardaji and Su let the mapping be chosen by an ε₁-DP procedure on the *sample*; their
+Theorem 6 is false for that (see `tests/papers`). Chosen on the full table D with randomness of its own, the choice is
+an ε₁-DP release of D, and the sampled crowd under the chosen mapping is an (ε₂,δ)-DP release of D that knows the
+first one's output: adaptive composition gives (ε₁+ε₂, δ).
+
+**The score.** What a mapping is worth is the information expected to be published under it: Σ over its cells of
+w(c)·h(n_c), where n_c is the number of records in the cell, h(n) = E[X·1(X ≥ k)] with X ~ Bin(n, β) is the number
+expected to survive, and w(c) in [0, 1] is the cell's information: the mean over columns of 1 − (values covered −
+1)/(values of the domain − 1).
+
+**Its sensitivity.** One record more raises one cell's n by one and changes no other cell. With X ~ Bin(n, β) and an
+independent B ~ Bernoulli(β),
+
+    h(n+1) − h(n) = E[(X+B)·1(X+B ≥ k)] − E[X·1(X ≥ k)] = β (P[X ≥ k] + k·P[X = k−1])  ≥ 0,
+
+so the score never falls when a record is added (it is *monotone*), and rises by at most the maximum of this over n.
+The scores are whole numbers: h is tabulated once as integers that never fall, and the largest step of *that table*
+times the largest weight is the sensitivity used. Nothing is left to floating-point arithmetic.
+
+**The selection** is OpenDP's noisy max with exact sampling: permute-and-flip, which is never worse than the
+exponential mechanism. Its output is the index that it picked and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from incrowd.errors import InternalError, UnreachableError
+from incrowd.guarantees._numbers import require_count, require_positive
+from incrowd.recoding.lattice import Codes, Lattice, Node
+
+ENUMERATED = 200_000
+"""Lattices up to this size are scored whole; larger ones are searched greedily."""
+
+_STEPS = 16  # decisions of a greedy search
+_SCALE = 1 << 8
+WEIGHT_ONE = 1 << 16
+"""The weight that stands for all information kept, over all columns together."""
+
+_MOST_RECORDS = 1 << 38  # so that no score reaches 2**63
+_LONGEST_TABLE = 50_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class SurvivalTable:
+    """h as whole numbers, `_SCALE` to a record: a table up to where it becomes a straight line, then that line.
+
+    Attributes:
+        table: value at n = 0, 1, ...; never falling.
+        slope: the step from one n to the next beyond the table.
+        largest_step: the largest step anywhere: how much one record can change a cell's value.
+    """
+
+    table: Codes
+    slope: int
+    largest_step: int
+
+    @classmethod
+    def of(cls, k: int, beta: float) -> SurvivalTable:
+        """The table for a crowd threshold and a sampling rate. Depends on nothing else, least of all on data."""
+        from scipy.special import betainc
+
+        # Beyond this n a cell is suppressed with probability below 1e-12 (Chernoff), so h(n) is βn to the last digit
+        # kept.
+        reach = math.ceil((k + 30 + math.sqrt(60.0 * (k + 15))) / beta) + 1
+        if reach > _LONGEST_TABLE:
+            raise UnreachableError(
+                f"Choosing a mapping for crowds of {k:,} sampled at rate {beta:g} is beyond what can be tabulated.",
+                code="unreachable",
+                remedy="Fix the levels in the policy, raise beta or lower k.",
+            )
+        n = np.arange(reach + 1, dtype=np.float64)
+        kept = np.zeros(reach + 1)
+        alive = n >= k
+        kept[alive] = n[alive] * beta * (betainc(k - 1, n[alive] - k + 1, beta) if k > 1 else 1.0)
+        # Rounding may not make the table fall: a running maximum restores what is true of h itself.
+        table = np.maximum.accumulate(np.floor(kept * _SCALE).astype(np.int64))
+        slope = math.floor(beta * _SCALE)
+        return cls(table, slope, max(int(np.diff(table).max()), slope))
+
+    def values(self, counts: Codes) -> Codes:
+        """The value of each cell."""
+        top = len(self.table) - 1
+        values: Codes = self.table.take(np.minimum(counts, top)) + np.maximum(counts - top, 0) * self.slope
+        return values
+
+
+def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int, beta: float, epsilon: float) -> Node:
+    """An ε-DP choice of a node (add/remove), good for publishing crowds of k sampled at rate β.
+
+    Small lattices are scored whole and one noisy maximum is taken over all nodes. In larger ones the choice starts at
+    the top, where every column is suppressed, and descends: at each of a fixed number of steps it picks, with an
+    equal share of ε, one column to show one level finer, or to stay. The steps compose adaptively: their shares add
+    up to ε. The number of steps, the candidates and the order depend only on the lattice, never on the table or the
+    clock.
+
+    Args:
+        lattice: its ladders' weights must add up to at most `WEIGHT_ONE` in any cell.
+        columns: the raw codes of the full table's cells.
+        counts: the full table's counts.
+        k: the crowd threshold of the release to come.
+        beta: its sampling rate.
+        epsilon: ε₁, the budget of the choice.
+    """
+    require_count("k", k)
+    require_positive("selection_epsilon", epsilon)
+    largest_weight = sum(max(int(w.max()) for w in ladder.weights) for ladder in lattice.ladders)
+    if largest_weight > WEIGHT_ONE or any(int(w.min()) < 0 for ladder in lattice.ladders for w in ladder.weights):
+        raise InternalError("the weights of a lattice exceed the sensitivity that they were to be used with")
+    if int(counts.sum()) >= _MOST_RECORDS:
+        raise InternalError("a table of 2**38 records or more cannot be scored")
+    survival = SurvivalTable.of(k, beta)
+    sensitivity = survival.largest_step * largest_weight
+    if lattice.size <= ENUMERATED:
+        scores = np.zeros(lattice.size, dtype=np.int64)
+
+        def visit(node: Node, cells: Codes, weights: Codes) -> None:
+            scores[lattice.number(node)] = _score(survival, cells, weights)
+
+        lattice.walk(columns, counts, visit)
+        return lattice.node_at(noisy_max(scores, sensitivity, epsilon))
+    node: Node = tuple(ladder.height for ladder in lattice.ladders)
+    steps = min(_STEPS, sum(node))
+    share = math.nextafter(epsilon / steps, 0.0)
+    for _ in range(steps):
+        candidates = [node] + [(*node[:i], level - 1, *node[i + 1 :]) for i, level in enumerate(node) if level > 0]
+        scored = [_score(survival, *lattice.cells(c, columns, counts)) for c in candidates]
+        node = candidates[noisy_max(np.array(scored, dtype=np.int64), sensitivity, share)]
+    return node
+
+
+def _score(survival: SurvivalTable, cells: Codes, weights: Codes) -> int:
+    """Σ w(c)·h(n_c), in whole numbers."""
+    return int(np.dot(survival.values(cells), weights))
+
+
+def noisy_max(scores: Codes, sensitivity: int, epsilon: float) -> int:
+    """The index of a large score, ε-DP for scores that only rise, by `sensitivity` at most, when a record is added."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=True)
+    scale = sensitivity / epsilon
+    while True:
+        measurement = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
+        # The library's own account of what this costs, with its own outward rounding, has the last word.
+        if measurement.map(sensitivity) <= epsilon:  # type: ignore[no-untyped-call]
+            return int(measurement(scores))
+        scale = math.nextafter(scale * (1 + 1e-12), math.inf)

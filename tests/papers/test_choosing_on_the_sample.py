@@ -1,0 +1,63 @@
+"""Theorem 6 of Li, Qardaji and Su lets the mapping be chosen on the sample. It is false there; here is the computation.
+
+The choice. Let T be the sample, t a record, "others" the sampled records besides t that share t's group under the mapping
+g₁. Choose g₁ with probability ½·exp(ε₁(s − 1)) where s = [t ∈ T] − max(0, others − 19). One record changes s by at most 1,
+so the choice is ε₁-DP as a procedure on T. But it leans towards g₁ exactly when t is there and the group is about to be
+published.
+"""
+
+import math
+
+import pytest
+from scipy.stats import binom
+
+from incrowd.guarantees.crowd import paper_delta
+
+
+def chosen_and_shown(n, beta, epsilon_1, *, with_t):
+    """P[g₁ is chosen and the group is shown j times], for a group of n records of which t is one if `with_t`."""
+    others = n - 1 if with_t else n
+
+    def choice(t_sampled, other_records):
+        s = t_sampled - max(0, other_records - 19)
+        return 0.5 * math.exp(epsilon_1 * (s - 1))
+
+    law = {}
+    for j in range(20, n + 1):
+        absent = binom.pmf(j, others, beta) * choice(0, j)
+        if with_t:
+            present = binom.pmf(j - 1, others, beta) * choice(1, j - 1)
+            law[j] = beta * present + (1 - beta) * absent
+        else:
+            law[j] = absent
+    return law
+
+
+@pytest.mark.parametrize(("beta", "promised", "true"), [(0.1, 4.07e-14, 1.9e-12), (0.2, 6.03e-9, 7.5e-8)])
+def test_theorem_6_is_false_on_the_sample(beta, promised, true):
+    epsilon_1 = epsilon_2 = 1.0
+    worst = 0.0
+    for n in range(20, 80):
+        larger = chosen_and_shown(n, beta, epsilon_1, with_t=True)
+        smaller = chosen_and_shown(n - 1, beta, epsilon_1, with_t=False)
+        growth = math.exp(epsilon_1 + epsilon_2)
+        worst = max(worst, sum(max(0.0, p - growth * smaller.get(j, 0.0)) for j, p in larger.items()))
+    assert paper_delta(20, beta, epsilon_2) == pytest.approx(promised, rel=5e-3)
+    assert worst >= true * 0.99
+    assert worst > 10 * promised
+
+
+def test_the_choice_itself_is_private_as_the_theorem_asks():
+    """The counter-example keeps to the theorem's condition: adding a record to T moves the probability by e^{±ε₁} at most."""
+
+    def probability(t_sampled, others):
+        return 0.5 * math.exp(t_sampled - max(0, others - 19) - 1)
+
+    for others in range(60):
+        for t_sampled in (0, 1):
+            here = probability(t_sampled, others)
+            neighbours = [probability(t_sampled, others + 1), probability(1 - t_sampled, others)]
+            for there in neighbours:
+                assert abs(math.log(here / there)) <= 1 + 1e-12
+                # and the complementary choice, g₂
+                assert abs(math.log((1 - here) / (1 - there))) <= 1 + 1e-12

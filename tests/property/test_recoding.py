@@ -1,0 +1,151 @@
+"""The lattice walk against brute force, and the score's sensitivity against every neighbour."""
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
+from incrowd.recoding.lattice import Ladder, Lattice
+
+
+@st.composite
+def ladders(draw, least=1):
+    """A random tree over a few raw values: each level merges some codes of the one below; the last is one root."""
+    size = draw(st.integers(1, 6))
+    maps = [np.arange(size)]
+    for _ in range(draw(st.integers(0, 2))):
+        below = int(maps[-1].max()) + 1
+        merged = np.array(draw(st.lists(st.integers(0, max(0, below - 1)), min_size=below, max_size=below)))
+        maps.append(np.unique(merged, return_inverse=True)[1][maps[-1]])
+    maps.append(np.zeros(size, dtype=np.int64))
+    # Names of codes carry no order: shuffle them within each level.
+    shuffled = []
+    for level in maps[1:]:
+        names = draw(st.permutations(range(int(level.max()) + 1)))
+        shuffled.append(np.array(names)[level])
+    maps = [maps[0], *shuffled]
+    weights = tuple(
+        np.array(draw(st.lists(st.integers(0, 50), min_size=int(m.max()) + 1, max_size=int(m.max()) + 1))) for m in maps
+    )
+    return Ladder(tuple(np.asarray(m, dtype=np.int64) for m in maps), weights)
+
+
+@st.composite
+def tables(draw):
+    columns = draw(st.lists(ladders(), min_size=1, max_size=4))
+    rows = draw(st.integers(1, 25))
+    codes = [
+        np.array(draw(st.lists(st.integers(0, len(c.maps[0]) - 1), min_size=rows, max_size=rows)), dtype=np.int64)
+        for c in columns
+    ]
+    counts = np.array(draw(st.lists(st.integers(1, 9), min_size=rows, max_size=rows)), dtype=np.int64)
+    return Lattice(columns), codes, counts
+
+
+def brute(lattice, codes, counts, node):
+    cells = {}
+    for row in range(len(counts)):
+        key = tuple(int(la.maps[le][c[row]]) for la, le, c in zip(lattice.ladders, node, codes, strict=True))
+        cells[key] = cells.get(key, 0) + int(counts[row])
+    return sorted(
+        (n, sum(int(la.weights[le][k]) for la, le, k in zip(lattice.ladders, node, key, strict=True)))
+        for key, n in cells.items()
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(tables())
+def test_the_walk_visits_every_node_once_with_the_right_cells(table):
+    lattice, codes, counts = table
+    seen = {}
+    lattice.walk(codes, counts, lambda node, c, w: seen.setdefault(node, []).append((c.tolist(), w.tolist())))
+    assert sorted(seen) == sorted(lattice.nodes())
+    assert len(seen) == lattice.size
+    for node, visits in seen.items():
+        assert len(visits) == 1
+        assert sorted(zip(*visits[0], strict=True)) == brute(lattice, codes, counts, node)
+        assert lattice.node_at(lattice.number(node)) == node
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.randoms())
+def test_the_order_of_rows_changes_nothing(table, random):
+    lattice, codes, counts = table
+    order = list(range(len(counts)))
+    random.shuffle(order)
+
+    def scores(columns, sizes):
+        found = {}
+        lattice.walk(columns, sizes, lambda node, c, w: found.__setitem__(node, int(np.dot(c, w))))
+        return found
+
+    assert scores(codes, counts) == scores([c[order] for c in codes], counts[order])
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.data())
+def test_one_node_counted_from_scratch_equals_the_walk(table, data):
+    lattice, codes, counts = table
+    node = lattice.node_at(data.draw(st.integers(0, lattice.size - 1)))
+    found = lattice.cells(node, codes, counts)
+    assert sorted(zip(*(a.tolist() for a in found), strict=True)) == brute(lattice, codes, counts, node)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.integers(1, 8), st.floats(0.05, 0.95), st.data())
+def test_one_more_record_raises_every_score_by_at_most_the_sensitivity(table, k, beta, data):
+    lattice, codes, counts = table
+    survival = SurvivalTable.of(k, beta)
+    largest = sum(max(int(w.max()) for w in ladder.weights) for ladder in lattice.ladders)
+    extra = [data.draw(st.integers(0, len(ladder.maps[0]) - 1)) for ladder in lattice.ladders]
+    more = [np.append(c, e) for c, e in zip(codes, extra, strict=True)]
+
+    def scores(columns, sizes):
+        found = {}
+        lattice.walk(columns, sizes, lambda node, c, w: found.__setitem__(node, int(np.dot(survival.values(c), w))))
+        return found
+
+    before, after = scores(codes, counts), scores(more, np.append(counts, 1))
+    for node, score in before.items():
+        assert 0 <= after[node] - score <= survival.largest_step * largest
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 60), st.floats(0.02, 0.98))
+def test_the_survival_table_never_falls_and_steps_as_the_formula_says(k, beta):
+    from scipy.stats import binom
+
+    survival = SurvivalTable.of(k, beta)
+    steps = np.diff(survival.table)
+    assert (steps >= 0).all()
+    n = np.arange(len(survival.table) - 1)
+    formula = beta * (binom.sf(k - 1, n, beta) + k * binom.pmf(k - 1, n, beta))
+    scale = 256
+    assert np.abs(steps - formula * scale).max() <= 1.01
+    assert survival.largest_step >= formula.max() * scale - 1.01
+    beyond = np.array([len(survival.table) - 1, len(survival.table), len(survival.table) + 5])
+    assert np.diff(survival.values(beyond)).tolist() == [survival.slope, 5 * survival.slope]
+
+
+def test_survival_is_the_expected_number_of_records_published():
+    k, beta, n = 4, 0.5, 9
+    published = sum(
+        sum(kept) * beta ** sum(kept) * (1 - beta) ** (n - sum(kept))
+        for kept in itertools.product((0, 1), repeat=n)
+        if sum(kept) >= k
+    )
+    value = SurvivalTable.of(k, beta).values(np.array([n]))[0] / 256
+    assert value <= published < value + 1 / 200
+
+
+def test_weights_beyond_the_agreed_unit_are_refused():
+    import pytest
+
+    from incrowd.errors import InternalError
+    from incrowd.recoding.choice import choose
+
+    ladder = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.array([WEIGHT_ONE + 1, 0]), np.array([0])))
+    with pytest.raises(InternalError):
+        choose(Lattice([ladder]), [np.array([0, 1])], np.array([5, 5]), k=2, beta=0.5, epsilon=1.0)
