@@ -39,11 +39,13 @@ class Categories:
                 remedy="List each value once.",
                 details={"values": len(self.values), "distinct": len(set(self.values))},
             )
+        if len(set(map(type, self.values))) > 1:
+            raise PolicyError("The values of a domain must be of one type.", code="parameter-type")
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """How each code is printed."""
-        return tuple(_print(value) for value in self.values)
+        return tuple(map(label_of, self.values))
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,10 @@ class Coding:
         return len(self.base_labels) - 1 if self.missing == "keep" else None
 
 
-def _print(value: Value) -> str:
+def label_of(value: Value) -> str:
+    """How a value is printed, which is also how it is looked up in a hierarchy."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.isoformat() if isinstance(value, dt.date) else str(value)

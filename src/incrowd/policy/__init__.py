@@ -1,0 +1,33 @@
+"""The policy file: what may be published of a table, and how."""
+
+from incrowd.policy.attributes import Attribute
+from incrowd.policy.domains import Cuts, Digits, ListFile, Span
+from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
+from incrowd.policy.policy import Policy
+from incrowd.policy.sections import Data, Ledger, Release, SampledCrowd
+from incrowd.policy.taxonomy import Node
+from incrowd.policy.values import Kind, read_value
+from incrowd.policy.writing import digest
+
+__all__ = [
+    "Attribute",
+    "Cuts",
+    "Data",
+    "Digits",
+    "HierarchySpec",
+    "Intervals",
+    "Kind",
+    "Ledger",
+    "ListFile",
+    "Mask",
+    "Node",
+    "Ordinal",
+    "Policy",
+    "Release",
+    "SampledCrowd",
+    "Span",
+    "Taxonomy",
+    "TreeFile",
+    "digest",
+    "read_value",
+]

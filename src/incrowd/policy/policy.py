@@ -1,0 +1,167 @@
+"""The policy: a frozen value, unaware of the files it names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
+
+from incrowd.domain import label_of
+from incrowd.policy import reading, writing
+from incrowd.policy.attributes import Attribute
+from incrowd.policy.domains import DOMAINS, ListFile
+from incrowd.policy.fields import Finding, Section, Text, refuse
+from incrowd.policy.hierarchies import HIERARCHIES, TreeFile
+from incrowd.policy.sections import Data, Ledger, Release, SampledCrowd
+from incrowd.policy.values import FrozenMap
+
+
+class Policy(Section):
+    """What may be published of a table, and how."""
+
+    incrowd: Literal[1] = Field(description="The version of this format.")
+    title: str | None = Field(default=None, description="What the release is called in reports.")
+    data: Data = Field(default_factory=Data, description="The table; it may also be named when the policy is used.")
+    attributes: Annotated[Mapping[Text, Attribute], AfterValidator(FrozenMap)] = Field(
+        description="The columns, by name. A role alone may be written without a mapping: 'name: drop'."
+    )
+    unlisted: Literal["drop", "refuse"] = Field(
+        default="drop", description="Columns of the table that are not listed are dropped, or are an error."
+    )
+    release: Release | None = Field(default=None, description="How the table is published.")
+    ledger: Ledger | None = Field(default=None, description="Where the budget is kept.")
+
+    _base: Path | None = PrivateAttr(default=None)
+
+    @field_validator("incrowd", mode="before")
+    @classmethod
+    def _version(cls, raw: Any) -> Any:
+        return 1 if raw == "1" else raw
+
+    @field_validator("data", mode="before")
+    @classmethod
+    def _no_data(cls, raw: Any) -> Any:
+        return {} if raw is None else raw
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        findings: list[Finding] = []
+        if not self.published:
+            findings.append((("attributes",), "at least one must not be dropped"))
+        missing = set(self.data.missing_values)
+        findings += [
+            (("attributes", name, "domain", number), "is among the missing_values of the data")
+            for name, attribute in self.published.items()
+            if isinstance(attribute.domain, tuple)
+            for number, value in enumerate(attribute.domain)
+            if label_of(value) in missing
+        ]
+        if self.release is not None:
+            findings += self.release.unfit(self.published)
+        refuse(findings)
+        return self
+
+    def model_post_init(self, context: Any) -> None:
+        """Remember the folder of the policy."""
+        if isinstance(context, Mapping):
+            self._base = context.get("base")
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """Read a policy; its relative paths start at its folder."""
+        return cls._read(reading.parse(reading.read_text(path), str(path)), Path(path).parent)
+
+    @classmethod
+    def from_text(cls, text: str, base: str | Path | None = None) -> Self:
+        """Read a policy from YAML. Relative paths start at `base`, or where the program runs if it is not given."""
+        return cls._read(reading.parse(text), base)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], base: str | Path | None = None) -> Self:
+        """Make a policy of dictionaries and lists shaped like the file."""
+        return cls._read(reading.Document(content), base)
+
+    @classmethod
+    def _read(cls, document: reading.Document, base: str | Path | None) -> Self:
+        folder = None if base is None else Path(base)
+        if document.content is None:
+            raise reading.refusal([reading.Problem(None, "", "it is empty")], document.name)
+        try:
+            policy = cls.model_validate(document.content, context={"base": folder})
+        except ValidationError as error:
+            raise reading.refusal(reading.explain(error, document, _section), document.name) from None
+        absent = [
+            document.problem((*place, "file"), f"there is no file {spec.file}")
+            for place, spec in policy.files().items()
+            if folder is not None and not policy.resolve(spec.file).is_file()
+        ]
+        if absent:
+            raise reading.refusal(absent, document.name)
+        return policy
+
+    @property
+    def published(self) -> dict[str, Attribute]:
+        """The attributes that are not dropped."""
+        return {name: attribute for name, attribute in self.attributes.items() if attribute.role != "drop"}
+
+    @property
+    def base(self) -> Path:
+        """The folder at which relative paths start."""
+        return self._base or Path()
+
+    def resolve(self, path: str) -> Path:
+        """Where a file named by the policy is."""
+        return self.base / path
+
+    def files(self) -> dict[reading.Place, TreeFile | ListFile]:
+        """The files that belong to the policy, by their places: domains and hierarchies."""
+        return {
+            ("attributes", name, key): spec
+            for name, attribute in self.published.items()
+            for key, spec in (("domain", attribute.domain), ("hierarchy", attribute.hierarchy))
+            if isinstance(spec, TreeFile | ListFile)
+        }
+
+    def with_levels(self, levels: Mapping[str, int]) -> Self:
+        """The same policy with these levels fixed and nothing left to choose."""
+        content = writing.plain(self)
+        for name, level in levels.items():
+            content["attributes"][name]["level"] = level
+        content.get("release", {}).pop("selection_epsilon", None)
+        return type(self).from_dict(content, self._base)
+
+    def to_yaml(self) -> str:
+        """The policy as a file would say it, defaults left out. Relative paths stay as they are."""
+        return writing.to_yaml(self)
+
+    def canonical(self) -> dict[str, Any]:
+        """What the policy says, in one form for all ways of saying it, ready for JSON and fit to be published.
+
+        Defaults are filled in. A file stands there by the SHA-256 of its content. Left out is what differs from
+        machine to machine and decides nothing about the release: where the data and the ledger are, and how the data
+        is written down.
+        """
+        return writing.canonical(self, {place: self.resolve(spec.file) for place, spec in self.files().items()})
+
+    def digest(self) -> str:
+        """SHA-256 of `canonical`: the same for two policies that say the same."""
+        return writing.digest(self.canonical())
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema (2020-12) of a policy file, for editors."""
+        return writing.json_schema(cls)
+
+
+def _section(place: reading.Place) -> type[BaseModel]:
+    """The model whose keys stand at a place, which still has pydantic's marks for the members of a union."""
+    members = {**DOMAINS, **HIERARCHIES}
+    for part in reversed(place):
+        if part in members:
+            return members[str(part)][0]
+    if place[:1] == ("attributes",):
+        return Attribute
+    sections: dict[Any, type[BaseModel]] = {"data": Data, "release": SampledCrowd, "ledger": Ledger}
+    return sections.get(place[0], Policy) if place else Policy

@@ -1,0 +1,118 @@
+"""A policy written down: as YAML for people, as canonical JSON for its digest, as JSON Schema for editors."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+
+from incrowd.errors import PolicyError
+from incrowd.policy.reading import Place
+
+_MACHINE_DEPENDENT = {"data": {"path", "format", "delimiter", "quote", "header", "encoding", "table"}, "ledger": True}
+
+_VALUE = {"type": ["string", "number", "boolean", "null"]}
+_BRANCHES = [
+    {"type": "object", "additionalProperties": {"$ref": "#/$defs/Branches"}},
+    {"type": "array", "items": {"$ref": "#/$defs/Branches"}},
+]
+
+
+def plain(policy: BaseModel) -> dict[str, Any]:
+    """Dictionaries and lists shaped like the file, defaults left out."""
+    content: dict[str, Any] = _lists(policy.model_dump(exclude_defaults=True))
+    return content
+
+
+def to_yaml(policy: BaseModel) -> str:
+    """The text of a policy file."""
+    return yaml.dump(
+        plain(policy), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+    )
+
+
+def canonical(policy: BaseModel, files: Mapping[Place, Path]) -> dict[str, Any]:
+    """Everything that decides the release, defaults filled in, files by their digests."""
+    content: dict[str, Any] = _json(policy.model_dump(exclude=_MACHINE_DEPENDENT))  # type: ignore[arg-type]
+    for (section, name, key), path in files.items():
+        content[str(section)][name][str(key)]["file"] = {"sha256": file_digest(path)}
+    return content
+
+
+def digest(content: Mapping[str, Any]) -> str:
+    """SHA-256 of canonical JSON: keys sorted, no spaces, UTF-8."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise PolicyError(
+            f"Cannot read {path}: {error.strerror or type(error).__name__}.",
+            code="policy-file",
+            remedy="A policy needs the files that it names.",
+        ) from None
+
+
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """The schema of the file, shorthands included."""
+    schema = model.model_json_schema()
+    definitions = schema["$defs"]
+    definitions["Branches"] = {"anyOf": [_VALUE, *_BRANCHES], "description": "A value, or names and values below."}
+    definitions["Taxonomy"]["properties"]["taxonomy"] |= {"anyOf": _BRANCHES}
+    definitions["Taxonomy"]["properties"]["taxonomy"].pop("type")
+    attribute = definitions["Attribute"]
+    roles = attribute["properties"]["role"]["enum"]
+    definitions["Attribute"] = {"anyOf": [attribute, {"enum": roles, "description": "A role alone."}]}
+    definitions["Intervals"]["minProperties"] = 1
+    for section, key in (("Intervals", "widths"), ("Intervals", "dates"), ("Mask", "mask"), ("Ordinal", "ordinal")):
+        _or_one_item(definitions[section]["properties"][key])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _or_one_item(field: dict[str, Any]) -> None:
+    """Let a list of one item be written without brackets."""
+    kinds = field.setdefault("anyOf", [{key: field.pop(key) for key in ("type", "items") if key in field}])
+    kinds.insert(0, next(kind for kind in kinds if kind.get("type") == "array")["items"])
+
+
+def _lists(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _lists(item) for key, item in value.items()}
+    return [_lists(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    return str(value) if isinstance(value, Decimal | dt.date) else value
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes decimals as numbers and repeats what it has written before instead of referring to it."""
+
+    def ignore_aliases(self, _: Any) -> bool:
+        return True
+
+
+def _decimal(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
+    if value.is_infinite():
+        return dumper.represent_scalar("tag:yaml.org,2002:float", "-.inf" if value < 0 else ".inf")
+    whole = value == value.to_integral_value()
+    return dumper.represent_scalar(f"tag:yaml.org,2002:{'int' if whole else 'float'}", format(value, "f"))
+
+
+_Dumper.add_representer(Decimal, _decimal)
