@@ -1,0 +1,1 @@
+"""Attacks on unsafe releases, and empirical audits of safe ones."""

@@ -1,0 +1,1 @@
+"""Mechanisms: from a histogram to a histogram. None of them sees rows, files or engines."""

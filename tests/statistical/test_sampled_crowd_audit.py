@@ -1,0 +1,84 @@
+"""A million runs on worst-case neighbours: the promise stands, and broken mechanisms are caught.
+
+A table with a million cells of n records is a million independent runs on a table with one: each cell is sampled and
+suppressed for itself. The bounds used are wrong with probability 1e-6 each.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from incrowd.attacks.audit import audit
+from incrowd.guarantees.crowd import exact_delta
+from incrowd.hierarchy import codings
+from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.sampled_crowd import CrowdSettings, run
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+
+RUNS = 1_000_000
+K, BETA, EPSILON = 5, 0.3, 0.4
+pytestmark = pytest.mark.statistical
+
+
+@pytest.fixture(scope="module")
+def attributes():
+    policy = Policy.from_text(
+        f"incrowd: 1\nattributes:\n  cell: {{type: integer, domain: {{from: 0, to: {RUNS - 1}}}}}\n"
+    )
+    return codings(policy)
+
+
+def published_counts(attributes, n, k=K, beta=BETA):
+    """What the real mechanism shows for each of a million cells of n records: 0 if nothing."""
+    if n == 0:
+        return np.zeros(RUNS, dtype=np.int64)
+    labels = attributes[0].coding.labels
+    table = Histogram.of([Column("cell", labels, np.arange(RUNS))], np.full(RUNS, n))
+    # δ = 1 lets a broken twin through the mechanism's own check; the audit judges it by the δ promised.
+    settings = CrowdSettings(EPSILON, 1.0, 0.0, k, beta, already_sampled=False)
+    outcome = run(table, attributes, {"cell": 0}, settings, RandomSource())
+    shown = np.zeros(RUNS, dtype=np.int64)
+    shown[outcome.published.columns[0].codes] = outcome.published.counts
+    return shown
+
+
+def worst_size(k=K, beta=BETA):
+    """The size of the cell in which one record shows most."""
+    return math.ceil((k - 1) / (1 - (1 - beta) * math.exp(-EPSILON)))
+
+
+@pytest.mark.parametrize("n", [1, K, worst_size(), worst_size() + 1, 2 * worst_size()])
+def test_the_promise_stands(attributes, n):
+    larger, smaller = published_counts(attributes, n), published_counts(attributes, n - 1)
+    delta = exact_delta(K, BETA, EPSILON)
+    assert audit(larger, smaller, EPSILON).delta_at_least <= delta
+    assert audit(smaller, larger, EPSILON).delta_at_least <= delta
+
+
+def test_the_audit_sees_nearly_all_of_the_true_delta(attributes):
+    """The promise is exact: at the worst n the measured divergence comes close to it, from below."""
+    n = worst_size()
+    found = audit(published_counts(attributes, n), published_counts(attributes, n - 1), EPSILON)
+    assert found.delta_at_least > 0.7 * exact_delta(K, BETA, EPSILON)
+
+
+@pytest.mark.parametrize("twin", [{"k": K - 1}, {"beta": 1.1 * BETA}], ids=["k − 1", "1.1 β"])
+def test_broken_twins_are_caught(attributes, twin):
+    n = worst_size(**twin)
+    larger, smaller = published_counts(attributes, n, **twin), published_counts(attributes, n - 1, **twin)
+    assert audit(larger, smaller, EPSILON).delta_at_least > exact_delta(K, BETA, EPSILON)
+
+
+def test_publishing_the_suppressed_count_is_caught():
+    """A twin that also tells how many sampled records it suppressed: one record is then seen with probability β."""
+    source = RandomSource()
+
+    def published_and_suppressed(n):
+        sampled = source.binomial(np.full(RUNS, n), BETA)
+        shown = np.where(sampled >= K, sampled, 0)
+        return shown * 1000 + (sampled - shown)
+
+    found = audit(published_and_suppressed(1), published_and_suppressed(0), EPSILON)
+    assert found.delta_at_least > 0.9 * BETA > exact_delta(K, BETA, EPSILON)
