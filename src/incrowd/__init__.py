@@ -11,30 +11,60 @@ from typing import TYPE_CHECKING, Any
 from incrowd._version import __version__
 
 if TYPE_CHECKING:
-    from incrowd.api import frontier, plan_amplify, plan_crowd, plan_pram, save_chart
+    from incrowd.api import (
+        draft_policy,
+        estimate,
+        frontier,
+        plan_amplify,
+        plan_crowd,
+        plan_pram,
+        plan_sample,
+        release,
+        releases,
+        save_chart,
+        verify,
+    )
     from incrowd.errors import GuaranteeError, IncrowdError, InputError
+    from incrowd.policy import Policy
+    from incrowd.releases.release import Release
 
 _HOMES = {
     "GuaranteeError": "incrowd.errors",
     "IncrowdError": "incrowd.errors",
     "InputError": "incrowd.errors",
+    "Policy": "incrowd.policy",
+    "Release": "incrowd.releases.release",
+    "draft_policy": "incrowd.api",
+    "estimate": "incrowd.api",
     "frontier": "incrowd.api",
     "plan_amplify": "incrowd.api",
     "plan_crowd": "incrowd.api",
     "plan_pram": "incrowd.api",
+    "plan_sample": "incrowd.api",
+    "release": "incrowd.api",
+    "releases": "incrowd.api",
     "save_chart": "incrowd.api",
+    "verify": "incrowd.api",
 }
 
 __all__ = [
     "GuaranteeError",
     "IncrowdError",
     "InputError",
+    "Policy",
+    "Release",
     "__version__",
+    "draft_policy",
+    "estimate",
     "frontier",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
+    "plan_sample",
+    "release",
+    "releases",
     "save_chart",
+    "verify",
 ]
 
 

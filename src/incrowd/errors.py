@@ -54,7 +54,7 @@ CODES: Mapping[str, str] = {
     "data-unreadable": "A file cannot be read: permission is lacking, it is a directory, damaged or cut short.",
     "data-format": "A file is of a kind that is not read, or is not what its name says.",
     "data-encoding": "A text file is not in the encoding it is read in.",
-    "data-malformed": "Lines do not fit the header, a quote stays open, line ends are mixed, or the header is no header.",
+    "data-malformed": "Lines do not fit the header, a quote stays open, line ends are mixed, or a header is no header.",
     "data-line-too-long": "A line of a text file is too long to be a record.",
     "data-columns": "Two columns of a table have the same name.",
     "data-parts-differ": "The parts of a table do not have the same columns or are not of the same kind.",
@@ -71,6 +71,9 @@ CODES: Mapping[str, str] = {
     "tree-invalid": "A tree of sensitive values does not hold each value once, or its levels are not nested.",
     # the planner's own input
     "counts-file": "A file of counts has no column `count` with a positive whole number on each line.",
+    "data-missing": "Neither the policy nor the caller names a table.",
+    "column-unlisted": "The table has columns that the policy does not name, and the policy refuses such.",
+    "ledger-budget-differs": "The budget in the policy is not the one in the ledger.",
     # outputs
     "output-unwritable": "A result could not be written where it was asked for.",
     "output-exists": "A file that would be written exists already.",

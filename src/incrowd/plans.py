@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from incrowd.errors import ParameterError
+import numpy as np
+from numpy.typing import ArrayLike
+
+from incrowd.errors import ParameterError, UnreachableError
 from incrowd.guarantees import crowd
 from incrowd.guarantees.crowd import CrowdPlan, FrontierPoint
 from incrowd.guarantees.profile import Relation, amplify
+from incrowd.guarantees.sampling import ValueClasses
 
 __all__ = [
     "Amplification",
@@ -17,10 +21,13 @@ __all__ = [
     "FrontierPoint",
     "PramPlan",
     "Relation",
+    "SamplePlan",
+    "SampleTheorem",
     "frontier",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
+    "plan_sample",
 ]
 
 frontier = crowd.frontier
@@ -128,4 +135,74 @@ def plan_pram(
         central=CentralPromise(central.epsilon, central.delta, central.bound),
         records=records,
         domain=sizes,
+    )
+
+
+@dataclass(frozen=True)
+class SampleTheorem:
+    """What Theorem 3 or 7 of the paper allows: a rate, the ε it promises there, and how many values it calls rare."""
+
+    rate: float
+    epsilon: float
+    rare: int
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """The largest rate at which a plain sample of one table is private (Chaudhuri, Mishra).
+
+    Attributes:
+        rate: each row is sampled with this probability.
+        epsilon: what changing rows can do to the likelihood of the sample, less 1.
+        delta: the probability of a sample of which that is not true.
+        rows_unknown: c, how many rows may be changed.
+        exact: whether no larger rate would do; if not, the true one is at most `rate_at_most`.
+        rate_at_most: an upper bound on the largest rate.
+        theorem: the paper's own rate, or None where its theorem gives none.
+        classes: how many distinct rows are rare, infrequent and common at this rate.
+        distinct: the number of distinct rows.
+        curve: pairs of a rate and its δ, for drawing; empty unless asked for.
+    """
+
+    rate: float
+    epsilon: float
+    delta: float
+    rows_unknown: int
+    exact: bool
+    rate_at_most: float
+    theorem: SampleTheorem | None
+    classes: ValueClasses
+    distinct: int
+    curve: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def relation(self) -> str:
+        """Tables of the same size that differ in `rows_unknown` rows."""
+        return Relation.REPLACE_ONE.value if self.rows_unknown == 1 else f"replace-{self.rows_unknown}"
+
+
+def plan_sample(
+    counts: ArrayLike, *, epsilon: float, delta: float, rows_unknown: int = 1, curve_points: int = 0
+) -> SamplePlan:
+    """A plain sample: the largest safe rate for a table given by the counts of its distinct rows."""
+    from incrowd.guarantees import sampling
+
+    best = sampling.largest_rate(counts, epsilon, delta, rows_unknown)
+    try:
+        found = sampling.theorem_rate(counts, epsilon, delta, rows_unknown)
+        theorem, inner = SampleTheorem(found.rate, found.epsilon, found.rare), found.inner_epsilon
+    except UnreachableError:
+        theorem, inner = None, epsilon
+    rates = np.geomspace(best.rate / 4, min(1.0, best.rate * 2), curve_points)
+    return SamplePlan(
+        rate=best.rate,
+        epsilon=epsilon,
+        delta=delta,
+        rows_unknown=rows_unknown,
+        exact=best.exact,
+        rate_at_most=best.rate_at_most,
+        theorem=theorem,
+        classes=sampling.classify(counts, best.rate, inner, delta, rows_unknown),
+        distinct=int(np.size(np.asarray(counts))),
+        curve=tuple((float(r), sampling.sample_delta(counts, float(r), epsilon, rows_unknown).delta) for r in rates),
     )

@@ -15,6 +15,13 @@ from incrowd.cli._shell import run
 # Verb → (module and attribute, one line of help). The help stands here so that listing verbs imports none of them.
 VERBS = {
     "plan": ("incrowd.cli.plan:plan", "Find parameters that keep a promise, before touching any data."),
+    "release": ("incrowd.cli.release:release", "Publish a table as its policy says."),
+    "verify": ("incrowd.cli.verify:verify", "Check a release against its certificate."),
+    "estimate": ("incrowd.cli.estimate:estimate", "Tabulate the population from a release."),
+    "ledger": ("incrowd.cli.ledger:ledger", "What has been spent on a dataset, and what is left."),
+    "keys": ("incrowd.cli.keys:keys", "Make keys for signing certificates."),
+    "example": ("incrowd.cli.example:example", "Write example data with its policy."),
+    "schema": ("incrowd.cli.schema:schema", "Print the JSON Schema of a policy, for editors."),
 }
 
 

@@ -7,7 +7,8 @@ import math
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from incrowd.errors import IncrowdError
 if TYPE_CHECKING:
     from rich.console import Console
 
-DONE, BUG, BAD_INPUT = 0, 1, 2
+DONE, BUG, BAD_INPUT, FAILED = 0, 1, 2, 3
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
@@ -87,6 +88,21 @@ def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None]) -> N
     # Without a terminal Rich would guess 80 columns and fold tables; a pipe has no edge.
     console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120)
     render(console)
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[str, float], None]]:
+    """A bar on standard error while work goes on; nothing where nobody watches."""
+    if not sys.stderr.isatty():
+        yield lambda _what, _part: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda what, part: bar.update(task, description=what, completed=part)
 
 
 def plain(value: Any) -> Any:

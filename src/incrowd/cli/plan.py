@@ -12,7 +12,7 @@ from incrowd.cli._shell import emit, json_option
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from incrowd.api import Amplification, CrowdPlan, FrontierPoint, PramPlan
+    from incrowd.api import Amplification, CrowdPlan, FrontierPoint, PramPlan, SamplePlan
 
 plot_option = click.option("--plot", type=click.Path(dir_okay=False), help="Draw the trade-off to this SVG file.")
 
@@ -144,6 +144,59 @@ def pram(
     emit(answer, as_json=as_json, render=lambda console: _show_pram(console, answer))
 
 
+@plan.command()
+@click.argument("data", required=False)
+@click.option("--columns", help="Which columns of DATA make up a row, separated by commas; all if not given.")
+@click.option(
+    "--counts",
+    type=click.Path(dir_okay=False),
+    help="Instead of DATA: a CSV file with a column `count`, one line for each distinct row.",
+)
+@click.option("--epsilon", type=float, required=True, help="How much changing rows may change the sample's likelihood.")
+@click.option("--delta", type=float, required=True, help="The probability of a sample that does not keep to it.")
+@click.option("--rows-unknown", type=int, default=1, show_default=True, help="How many rows may be changed (c).")
+@plot_option
+@json_option
+def sample(
+    data: str | None,
+    columns: str | None,
+    counts: str | None,
+    epsilon: float,
+    delta: float,
+    rows_unknown: int,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """A plain random sample: the largest rate at which it is still private (Chaudhuri, Mishra).
+
+    This is a statement about this very table; the rate is found by looking at it. It is weaker than differential
+    privacy. The rate is exact; what Theorem 3 (or 7) of the paper would allow stands beside it.
+
+    \b
+    incrowd plan sample survey.csv --columns age,sex,region --epsilon 0.5 --delta 0.05
+    incrowd plan sample --counts counts.csv --epsilon 0.5 --delta 0.05
+    """
+    from incrowd import api
+
+    if (data is None) == (counts is None):
+        raise click.UsageError("Give either DATA or --counts.")
+    if counts is not None:
+        rows = api.read_counts(counts)
+    else:
+        rows = api.count_rows(data, columns.split(",") if columns else None)
+    answer = api.plan_sample(
+        rows,
+        epsilon=epsilon,
+        delta=delta,
+        rows_unknown=rows_unknown,
+        curve_points=40 if plot else 0,
+    )
+    if plot:
+        api.save_chart(answer, plot)
+    payload = asdict(answer) | {"relation": answer.relation}
+    emit(payload, as_json=as_json, render=lambda console: _show_sample(console, answer))
+
+
 # --- what a person sees -----------------------------------------------------------------------------------------
 
 
@@ -187,6 +240,26 @@ def _show_pram(console: Console, answer: PramPlan) -> None:
         f"  ({answer.central.bound})"
     )
     console.print("  all for replacing one record by another")
+
+
+def _show_sample(console: Console, answer: SamplePlan) -> None:
+    console.print(f"[bold]Sample each row with probability {answer.rate:.4g}[/]")
+    rows = "one row" if answer.rows_unknown == 1 else f"any {answer.rows_unknown} rows"
+    console.print(
+        f"  then, but for a probability of δ = {answer.delta:g}, changing {rows} changes the sample's likelihood "
+        f"at most {1 + answer.epsilon:g}-fold"
+    )
+    if not answer.exact:
+        console.print(f"  the largest rate lies between this and {answer.rate_at_most:.4g}")
+    if answer.theorem is None:
+        console.print("  by the paper's theorem: no rate")
+    else:
+        console.print(f"  by the paper's theorem: {answer.theorem.rate:.3g}, with {answer.theorem.rare:,} rare rows")
+    console.print(
+        f"  of {answer.distinct:,} distinct rows {answer.classes.rare:,} are rare, {answer.classes.infrequent:,} "
+        f"infrequent, {answer.classes.common:,} common"
+    )
+    console.print("  a statement about this table alone, for replacing rows; weaker than differential privacy")
 
 
 def _count(value: int | None) -> str:

@@ -97,7 +97,7 @@ def _removal(k: int, beta: float, epsilon: float) -> float:
     with decimal.localcontext(CONTEXT):
         p, growth = Decimal(beta), Decimal(epsilon).exp()
         gamma = 1 - (1 - p) / growth
-        n = max(1, math.ceil((k - 1) / gamma))
+        n = max(k, math.ceil((k - 1) / gamma))  # at least k anyway, but for γ rounded to 1
         scale = log_pmf(k, n, p).exp() * growth / (n * (1 - p))
         offset = k - gamma * n
         return _finish(scale, k, n, p, offset, upwards=True)

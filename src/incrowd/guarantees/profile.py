@@ -328,4 +328,5 @@ def _loss_distribution(
     deltas = np.minimum(1.0, np.concatenate((left[::-1], right)))
     # δ may wiggle in its last digits; the running maximum from the right restores the order on the safe side.
     deltas = np.maximum.accumulate(deltas[::-1])[::-1]
-    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -top, top, deltas)
+    # Dense throughout: the library does not compose dense distributions with sparse ones.
+    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -top, top, deltas).to_dense_pmf()

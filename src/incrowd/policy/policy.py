@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -131,6 +132,21 @@ class Policy(Section):
             content["attributes"][name]["level"] = level
         content.get("release", {}).pop("selection_epsilon", None)
         return type(self).from_dict(content, self._base)
+
+    def relocated(self, folder: str | Path) -> Self:
+        """The same policy as it must be written in another folder: its relative paths lead to the same files."""
+
+        def moved(path: str) -> str:
+            return path if Path(path).is_absolute() else os.path.relpath(self.resolve(path).absolute(), folder)
+
+        content = writing.plain(self)
+        for section, name, key in self.files():
+            spec = content[str(section)][name][str(key)]
+            spec["file"] = moved(spec["file"])
+        for section in ("data", "ledger"):
+            if "path" in content.get(section, {}):
+                content[section]["path"] = moved(content[section]["path"])
+        return type(self).from_dict(content)
 
     def to_yaml(self) -> str:
         """The policy as a file would say it, defaults left out. Relative paths stay as they are."""

@@ -13,7 +13,7 @@ from incrowd.guarantees.crowd import CrowdProfile, paper_delta
 from incrowd.guarantees.profile import amplify
 from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon
 from incrowd.guarantees.shuffling import central_epsilon
-from incrowd.plans import Amplification, CrowdPlan, PramPlan
+from incrowd.plans import Amplification, CrowdPlan, PramPlan, SamplePlan
 from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
 
 
@@ -77,4 +77,19 @@ def _(plan: PramPlan) -> str:
             Mark(plan.rho, plan.epsilon_local, f"ρ = {plan.rho:.4g}"),
             Mark(plan.rho, plan.central.epsilon, f"ε = {plan.central.epsilon:.4g}"),
         ],
+    )
+
+
+@draw.register
+def _(plan: SamplePlan) -> str:
+    rates, deltas = zip(*plan.curve, strict=True) if plan.curve else ((plan.rate,), (plan.delta,))
+    marks = [Mark(plan.rate, plan.delta, f"p = {plan.rate:.3g}")]
+    if plan.theorem is not None:
+        marks.append(Mark(plan.theorem.rate, plan.delta, f"the paper's theorem: {plan.theorem.rate:.2g}"))
+    return line_chart(
+        f"A plain sample of a table with {plan.distinct:,} distinct rows",
+        Axis("sampling rate", log=True),
+        Axis("δ, the probability of a telling sample", log=True, low=plan.delta / 100, high=1.0),
+        [Line("exact", rates, deltas)],
+        marks,
     )

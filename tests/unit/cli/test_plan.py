@@ -91,6 +91,55 @@ def test_pram_takes_the_domain_one_by_one_and_the_smaller_of_two_wishes(call):
     assert given["epsilon_local"] == pytest.approx(both["epsilon_local"])
 
 
+def zipf(folder):
+    file = folder / "counts.csv"
+    lines = [f"v{i},{max(1, int(1e6 / (2.6 * i**1.5)))}" for i in range(1, 1001)]
+    file.write_text("\n".join(["value,count", *lines]), encoding="utf-8")
+    return file
+
+
+def test_sample(call, tmp_path):
+    base = ("plan", "sample", "--counts", zipf(tmp_path), "--epsilon", 0.5, "--delta", 0.05)
+    answer = as_json(call(*base, "--json"))
+    assert answer["rate"] == pytest.approx(0.0504, abs=5e-5)
+    assert answer["theorem"]["rate"] == pytest.approx(2.05e-7, rel=5e-3)
+    assert answer["theorem"]["epsilon"] <= 0.5
+    assert answer["theorem"]["rare"] == answer["classes"]["rare"]
+    assert sum(answer["classes"].values()) == 1000
+    assert answer["relation"] == "replace-one"
+    two = as_json(call(*base, "--rows-unknown", 2, "--json"))
+    assert two["rate"] < answer["rate"]
+    assert two["relation"] == "replace-2"
+    code, out, err = call(*base, "--plot", tmp_path / "sample.svg")
+    assert (code, err) == (0, "")
+    assert "weaker than differential privacy" in out
+    assert len(ET.parse(tmp_path / "sample.svg").findall(".//{*}circle")) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "count\n",
+        "value,number\na,3\n",
+        "count\n3\nx\n",
+        "count\n0\n",
+        "count\n-2\n",
+        "count\n2.5\n",
+        "\x00\x01",
+    ],
+)
+def test_a_wrong_file_of_counts_is_one_clear_message_without_its_values(call, tmp_path, text):
+    file = tmp_path / "counts.csv"
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
+    code, out, err = call("plan", "sample", "--counts", file, "--epsilon", 0.5, "--delta", 0.05)
+    assert (code, out) == (2, "")
+    assert "counts-file" in err
+    assert "2.5" not in err
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,0 +1,32 @@
+"""`incrowd example`: data to try things on."""
+
+from __future__ import annotations
+
+import click
+
+from incrowd.cli._shell import emit, json_option, progress_bar
+
+
+@click.group()
+def example() -> None:
+    """Data to try things on; nobody in it is real."""
+
+
+@example.command()
+@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="FILE.csv, .csv.gz or .parquet.")
+@click.option("--rows", type=click.IntRange(1), default=100_000, show_default=True, help="How many people.")
+@click.option("--overwrite", is_flag=True, help="Replace files of these names.")
+@json_option
+def census(output: str, rows: int, overwrite: bool, as_json: bool) -> None:
+    """The census of an imaginary country, and beside it the policy to publish it with."""
+    from incrowd import api
+
+    with progress_bar() as tell:
+        table, policy = api.write_example(
+            output, rows, overwrite=overwrite, progress=lambda done: tell("writing", done / rows)
+        )
+    emit(
+        {"data": str(table), "policy": str(policy), "rows": rows},
+        as_json=as_json,
+        render=lambda console: console.print(f"{table} has {rows:,} people; {policy} says how to publish them."),
+    )

@@ -1,0 +1,101 @@
+"""`incrowd release`: the main job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from incrowd.cli._shell import emit, json_option, progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@click.command()
+@click.argument("policy", type=click.Path(dir_okay=False))
+@click.option("-o", "--output", "folder", type=click.Path(file_okay=False), required=True, help="A new folder.")
+@click.option("--data", help="The table, if not the one that the policy names; patterns like parts/*.parquet work.")
+@click.option("--copies", type=click.IntRange(1), default=1, show_default=True, help="Independent releases at once.")
+@click.option("--sign-with", type=click.Path(dir_okay=False), help="A secret Ed25519 key (PEM) to sign with.")
+@click.option("--show-values", is_flag=True, help="Let error messages show values from the data.")
+@json_option
+def release(
+    policy: str,
+    folder: str,
+    data: str | None,
+    copies: int,
+    sign_with: str | None,
+    show_values: bool,
+    as_json: bool,
+) -> None:
+    """Publish a table as its policy says: the release, its certificate and a report.
+
+    The folder holds what may be passed on: the table, certificate.json and report.html. Beside it, in FOLDER.internal,
+    is what only the publisher may see. Both appear complete or not at all.
+
+    \b
+    incrowd release census.yaml -o census-2026
+    """
+    from incrowd import api
+
+    with progress_bar() as tell:
+        made = api.releases(
+            data,
+            policy,
+            copies=copies,
+            folder=folder,
+            sign_with=sign_with,
+            show_values=show_values,
+            progress=tell,
+        )
+    place = Path(folder)
+    folders = [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
+    results = [_payload(one.certificate, where) for one, where in zip(made, folders, strict=True)]
+    payload = results[0] if copies == 1 else {**results[0], "releases": results}
+    emit(payload, as_json=as_json, render=lambda console: _show(console, results, empty=not made[0].histogram.total))
+
+
+def _payload(certificate: Any, folder: Path) -> dict[str, Any]:
+    table = next(name for name in certificate["files"] if name.startswith("release."))
+    promise, mechanism = certificate["promise"], certificate["mechanism"]
+    return {
+        "release": str(folder / table),
+        "certificate": str(folder / "certificate.json"),
+        "report": str(folder / "report.html"),
+        "internal": str(folder.with_name(f"{folder.name}.internal")),
+        "guarantee": {
+            "notion": promise["notion"],
+            "epsilon": promise["epsilon"],
+            "delta": promise["delta"],
+            "relation": promise["relation"],
+            "k": mechanism["k"],
+            "beta": mechanism["beta"],
+            "selection_epsilon": mechanism["selection_epsilon"],
+            "void": promise["void"],
+        },
+        "levels": mechanism["levels"],
+    }
+
+
+def _show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> None:
+    for result in results:
+        promise = result["guarantee"]
+        console.print("[bold]Published[/]")
+        console.print(f"  release      {result['release']}")
+        console.print(f"  certificate  {result['certificate']}")
+        console.print(f"  report       {result['report']}")
+        console.print(f"  for you only {result['internal']}/")
+        console.print(
+            f"It promises ε = {promise['epsilon']:g}, δ = {promise['delta']:g} for adding or removing one person "
+            f"(k = {promise['k']}, β = {promise['beta']:.4g}).",
+            soft_wrap=True,
+        )
+        console.print("Columns are shown at level " + ", ".join(f"{n} {v}" for n, v in result["levels"].items()) + ".")
+    if empty:
+        console.print(
+            "No crowd was large enough to be published. Coarser levels, a larger epsilon or a larger table would help.",
+            soft_wrap=True,
+        )
+    console.print(f"Anyone can check it: incrowd verify {Path(results[0]['release']).parent}", soft_wrap=True)

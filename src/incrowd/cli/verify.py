@@ -1,0 +1,42 @@
+"""`incrowd verify`: what a stranger can check."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from incrowd.cli._shell import FAILED, emit, json_option
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from incrowd.api import Verification
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False))
+@click.option("--key", type=click.Path(dir_okay=False), help="The publisher's public key (PEM) to check against.")
+@json_option
+def verify(folder: str, key: str | None, as_json: bool) -> int:
+    """Check a release against its certificate, without the original data.
+
+    Counts every crowd again, derives ε and δ again, checks every digest, and says what it must take on trust. The exit
+    code is 0 if every check holds and 3 if one does not.
+    """
+    from incrowd import api
+
+    found = api.verify(folder, key)
+    payload = {"valid": found.valid, "checks": found.checks, "claimed": found.claimed}
+    emit(payload, as_json=as_json, render=lambda console: _show(console, found))
+    return 0 if found.valid else FAILED
+
+
+def _show(console: Console, found: Verification) -> None:
+    for check in found.checks:
+        mark = "[green]✓[/]" if check.holds else "[bold red]✗[/]"
+        console.print(f"{mark} {check.name}" + ("" if check.holds else f": {check.detail}"), soft_wrap=True)
+    console.print("[dim]Taken on trust:[/]")
+    for claim in found.claimed:
+        console.print(f"[dim]·[/] {claim}", soft_wrap=True)
+    console.print("[bold green]Valid[/]" if found.valid else "[bold red]NOT valid[/]")

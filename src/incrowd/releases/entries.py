@@ -1,0 +1,258 @@
+"""Releases as the ledger keeps them: frozen values that say what happened, not what it costs.
+
+A promise is kept in a form from which its privacy profile can be computed again (`parts`), so a sharper composition
+helps old ledgers too. None of these values holds anything read off the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from incrowd.errors import BudgetError, ParameterError, UnreachableError
+from incrowd.guarantees._numbers import require_between, require_count
+from incrowd.guarantees.crowd import CrowdProfile
+from incrowd.guarantees.profile import ApproximateDP, PrivacyProfile, Relation, sum_up, to_replace_one
+
+LARGEST_EPSILON = 100.0
+"""No single promise or budget lies above this: e^100 promises nothing."""
+
+MOST_COPIES = 10_000
+
+ONE_SAMPLE_ONE_RELEASE = (
+    "Promises about one and the same sample do not add up (Li, Qardaji, Su, sections 2.2 and 2.6). "
+    "Draw a fresh sample for each release."
+)
+
+Parts = tuple[PrivacyProfile, ...]
+
+
+@dataclass(frozen=True)
+class SampledCrowd:
+    """A crowd of k on a sample of rate β; the mapping fixed, or chosen on the full table with ε₁ (add/remove)."""
+
+    k: int
+    beta: float
+    selection_epsilon: float = 0.0
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            k=require_count("k", self.k),
+            beta=require_between("beta", self.beta, 0.0, 1.0),
+            selection_epsilon=_epsilon("selection_epsilon", self.selection_epsilon),
+        )
+
+    def parts(self, relation: Relation) -> Parts:
+        """The profiles that compose to this promise."""
+        crowd = CrowdProfile(self.k, self.beta)
+        replacing = relation is Relation.REPLACE_ONE
+        sampled: Parts = (ChangedCell(crowd, loses=True), ChangedCell(crowd, loses=False)) if replacing else (crowd,)
+        return sampled + Point(self.selection_epsilon, 0.0, Relation.ADD_REMOVE).parts(relation)
+
+    def epsilon(self, delta: float) -> float:
+        """The least ε at this δ under add/remove, with what choosing the mapping cost; infinite if there is none."""
+        try:
+            crowd = CrowdProfile(self.k, self.beta).epsilon(delta)
+        except UnreachableError:
+            return math.inf
+        return sum_up((crowd, self.selection_epsilon)) if self.selection_epsilon else crowd
+
+
+@dataclass(frozen=True)
+class Point:
+    """(ε,δ)-differential privacy of which nothing more is known."""
+
+    epsilon: float
+    delta: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            epsilon=_epsilon("epsilon", self.epsilon),
+            delta=require_between("delta", self.delta, 0.0, 1.0, open_low=False),
+            relation=as_relation(self.relation),
+        )
+
+    def parts(self, relation: Relation) -> Parts:
+        """The profile of this promise; none if it reveals nothing."""
+        if self.epsilon == self.delta == 0.0:
+            return ()
+        profile = ApproximateDP(self.epsilon, self.delta, self.relation)
+        return (to_replace_one(profile) if relation is Relation.REPLACE_ONE else profile,)
+
+
+@dataclass(frozen=True)
+class Uncomposable:
+    """A promise that says nothing about several releases together: a belief ratio, a plain sample, ...
+
+    It is recorded and listed, and never added up.
+    """
+
+    notion: str
+    relation: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        require_text("notion", self.notion)
+
+    def parts(self, relation: Relation) -> Parts:  # noqa: ARG002
+        """Nothing that could be added."""
+        return ()
+
+
+Promise = SampledCrowd | Point | Uncomposable
+_KINDS: dict[str, type[Promise]] = {"sampled-crowd": SampledCrowd, "point": Point, "does-not-compose": Uncomposable}
+
+
+@dataclass(frozen=True)
+class ChangedCell(PrivacyProfile):
+    """One of the two cells that change when a record of a sampled crowd is replaced.
+
+    Given the mapping, the cells of the output are independent. Replacing a record takes one from a cell and adds one
+    to another (if both fall into the same cell, nothing changes), so the outputs on neighbouring tables are products
+    that differ in two factors: a removal in one, an addition in the other. Each factor is dominated by the crowd's
+    profile in that direction, and a product is dominated by the composition of what dominates its factors. Hence a
+    crowd costs, under replace-one, the composition of a removal and an addition: less than what converting its
+    profile as one of any mechanism would give.
+    """
+
+    crowd: CrowdProfile
+    loses: bool
+    relation: Relation = field(default=Relation.REPLACE_ONE, init=False)
+
+    def removal(self, epsilon: float) -> float:
+        """δ when the table before the replacement is the true one."""
+        return self.crowd.removal(epsilon) if self.loses else self.crowd.addition(epsilon)
+
+    def addition(self, epsilon: float) -> float:
+        """δ when the table after the replacement is the true one."""
+        return self.crowd.addition(epsilon) if self.loses else self.crowd.removal(epsilon)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A release, as the ledger keeps it. It holds no value from the data.
+
+    Attributes:
+        mechanism: what made the release.
+        promise: what it promises, in a form from which its profile can be computed again.
+        description: for people.
+        policy_digest: the policy it followed, if any.
+        sample_id: names the sample it was made from, if that was not drawn afresh and thrown away.
+        already_a_sample: the table itself is taken to be the sample ("implicit sampling").
+        copies: how many independent releases of this kind are made at once.
+    """
+
+    mechanism: str
+    promise: Promise
+    description: str = ""
+    policy_digest: str = ""
+    sample_id: str | None = None
+    already_a_sample: bool = False
+    copies: int = 1
+
+    def __post_init__(self) -> None:
+        require_text("mechanism", self.mechanism)
+        if self.sample_id is not None:
+            require_text("sample_id", self.sample_id)
+        _set(self, copies=require_count("copies", self.copies))
+        if self.copies > MOST_COPIES:
+            raise ParameterError(
+                f"copies must be {MOST_COPIES} or less; it is {self.copies}.",
+                code="parameter-range",
+                details={"parameter": "copies"},
+            )
+        if self.copies > 1 and (self.already_a_sample or self.sample_id is not None):
+            raise BudgetError(
+                f"{self.copies} releases would be made from one and the same sample.",
+                code="sample-reused",
+                remedy=ONE_SAMPLE_ONE_RELEASE,
+            )
+        if self.already_a_sample and isinstance(self.promise, SampledCrowd) and self.promise.selection_epsilon:
+            raise ParameterError(
+                "A table that is itself the sample leaves no full table on which the mapping could be chosen.",
+                code="parameter-combination",
+                remedy="Use fixed levels.",
+            )
+
+    @property
+    def relation(self) -> Relation | None:
+        """The neighbours that the promise is about; None if it does not compose."""
+        return self.promise.relation
+
+    @property
+    def composes(self) -> bool:
+        """Whether the promise can be added to others."""
+        return self.relation is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        """A value for JSON, from which `from_dict` makes the entry again."""
+        kind = next(name for name, cls in _KINDS.items() if isinstance(self.promise, cls))
+        return {**asdict(self), "promise": {"kind": kind, **asdict(self.promise)}}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Entry:
+        """The entry that `to_dict` was called on."""
+        promise = dict(value["promise"])
+        kind = _KINDS[promise.pop("kind")]
+        return cls(**{**value, "promise": kind(**promise)})
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The most that may be spent on a dataset: all its releases together must be (ε,δ)-DP."""
+
+    epsilon: float
+    delta: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            epsilon=_epsilon("epsilon", self.epsilon),
+            delta=require_between("delta", self.delta, 0.0, 1.0, open_low=False),
+            relation=as_relation(self.relation),
+        )
+
+    def __str__(self) -> str:
+        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g} ({self.relation})"
+
+
+# --- small checks -----------------------------------------------------------------------------------------------
+
+
+def require_text(name: str, value: str, longest: int = 200) -> str:
+    """One line of text that says something."""
+    if not isinstance(value, str):
+        raise ParameterError(f"{name} must be text.", code="parameter-type", details={"parameter": name})
+    if not value.strip() or len(value) > longest or not value.isprintable():
+        raise ParameterError(
+            f"{name} must be one line of 1 to {longest} characters.",
+            code="parameter-range",
+            details={"parameter": name},
+        )
+    return value
+
+
+def _epsilon(name: str, value: float) -> float:
+    return require_between(name, value, 0.0, LARGEST_EPSILON, open_low=False, open_high=False)
+
+
+def as_relation(value: Relation | str) -> Relation:
+    """The relation, also from its name."""
+    try:
+        return Relation(value)
+    except ValueError:
+        raise ParameterError(
+            f"relation must be one of {', '.join(Relation)}.", code="parameter-range", details={"parameter": "relation"}
+        ) from None
+
+
+def _set(value: Any, **fields: Any) -> None:
+    """Fields of a frozen value in their plain form, while it is being made."""
+    for name, plain in fields.items():
+        object.__setattr__(value, name, plain)

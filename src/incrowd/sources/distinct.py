@@ -1,0 +1,33 @@
+"""How often each distinct row of a table occurs: what a plain sample's rate depends on."""
+
+# ruff: noqa: S608 - the query is put together from names of our own
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incrowd.errors import DataError
+from incrowd.sources.duckdb import DuckDBSource
+
+
+def distinct_counts(source: DuckDBSource, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
+    """The counts of the distinct rows, in no order; `columns` restricts what counts as a row."""
+    names = [column.name for column in source.columns()]
+    unknown = [name for name in columns or () if name not in names]
+    if unknown:
+        raise DataError(
+            f"The table has no column {unknown[0]!r}.",
+            code="column-unknown",
+            remedy=f"It has: {', '.join(map(repr, names[:20]))}.",
+        )
+    positions = range(len(names)) if columns is None else [names.index(name) for name in columns]
+    with source.connect() as (connection, scan):
+        fields = ", ".join(f"c{i}" for i in positions)
+        query = f"SELECT count(*)::BIGINT AS n FROM {scan(list(positions))} GROUP BY {fields}"
+        counts: NDArray[np.int64] = connection.sql(query).to_arrow_table()["n"].to_numpy()
+    if len(counts) == 0:
+        raise DataError("The table holds no record.", code="data-empty")
+    return counts
