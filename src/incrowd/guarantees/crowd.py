@@ -45,6 +45,7 @@ import numpy as np
 from incrowd.errors import InternalError, ParameterError, UnreachableError
 from incrowd.guarantees._binomial import CONTEXT, log_pmf, weighted_tail
 from incrowd.guarantees._numbers import (
+    EPSILON_MACHINE,
     require_between,
     require_count,
     require_non_negative,
@@ -97,7 +98,11 @@ def _removal(k: int, beta: float, epsilon: float) -> float:
     with decimal.localcontext(CONTEXT):
         p, growth = Decimal(beta), Decimal(epsilon).exp()
         gamma = 1 - (1 - p) / growth
-        n = max(k, math.ceil((k - 1) / gamma))  # at least k anyway, but for γ rounded to 1
+        n = max(k, math.ceil((k - 1) / gamma))
+        if n == k:
+            # All of a crowd of exactly k is sampled: β^k, whatever ε is. The sum below has this one term, and for
+            # large ε would compute it as a difference of almost equal numbers.
+            return min(1.0, max(DELTA_FLOOR, round_up(float(p**k), EPSILON_MACHINE)))
         scale = log_pmf(k, n, p).exp() * growth / (n * (1 - p))
         offset = k - gamma * n
         return _finish(scale, k, n, p, offset, upwards=True)

@@ -306,7 +306,7 @@ def _reach(profile: PrivacyProfile) -> float:
     floor = max(_TAIL, profile.delta(_FARTHEST))
     while profile.delta(high) > floor and high < _FARTHEST:
         low, high = high, 2 * high
-    while high - low > 0.05 * high:
+    while high - low > max(0.05 * high, 1e-3):
         middle = (low + high) / 2
         low, high = (low, middle) if profile.delta(middle) <= floor else (middle, high)
     return high

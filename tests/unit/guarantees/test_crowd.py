@@ -143,6 +143,14 @@ def test_largest_epsilon_bottoms_out_at_beta_to_the_k():
     assert exact_delta(7, 0.3, 50.0) == pytest.approx(0.3**7)
 
 
+@pytest.mark.parametrize("epsilon", [20.0, 90.0, 140.0, 500.0, 5000.0, 1e6])
+def test_no_epsilon_is_large_enough_to_hide_a_whole_crowd(epsilon):
+    """δ never falls below β^k, however large ε is and whatever rounding does to e^ε."""
+    for k, beta in [(1, 0.5), (2, 0.5), (7, 0.3), (50, 0.9)]:
+        assert exact_delta(k, beta, epsilon) == pytest.approx(beta**k, rel=1e-12)
+        assert exact_delta(k, beta, epsilon) >= beta**k
+
+
 def test_paper_delta_is_the_brute_force_maximum():
     for k, beta, epsilon in [(3, 0.1, 0.3), (7, 0.3, 0.6), (12, 0.05, 0.06), (20, 0.2, 2.0)]:
         gamma = (math.exp(epsilon) - 1 + beta) / math.exp(epsilon)
