@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from incrowd.drafting import Draft as Draft  # noqa: PLC0414 - an explicit re-export
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
     from incrowd.mechanisms.sampled_crowd import CrowdSettings, Outcome
@@ -49,6 +50,7 @@ __all__ = [
     "SamplePlan",
     "SampleTheorem",
     "count_rows",
+    "draft_policy",
     "estimate",
     "frontier",
     "ledger_add",
@@ -351,7 +353,7 @@ def _make(
         certificate=certify(policy, attributes, settings, outcome, source, report),
         policy=policy.with_levels(outcome.levels),
         report=report,
-        internal={"report.html": internal_report(policy, attributes, settings, table, outcome)},
+        internal={"report.html": internal_report(policy, attributes, settings, table, outcome, void=not source.secure)},
     )
 
 
@@ -426,6 +428,42 @@ def ledger_add(
 
 
 # --- policies and examples ----------------------------------------------------------------------------------------
+
+
+def draft_policy(
+    data: Any,
+    output: str | Path | None = None,
+    *,
+    overwrite: bool = False,
+    delimiter: str | None = None,
+    quote: str = '"',
+    encoding: str | None = None,
+    progress: Progress | None = None,
+) -> Draft:
+    """Look at a table and draft a policy for it, saying what a person must decide.
+
+    What is read off the data is marked in the draft: no guarantee covers it until a person has confirmed it.
+
+    Args:
+        data: a file name or pattern, a pandas, Polars or Arrow table, or a DuckDB relation.
+        output: where to write the policy, ``-`` for nowhere; by default beside the file, if there is one.
+        overwrite: replace a file that is there.
+        delimiter: what separates the fields of a text file; found out if not given.
+        quote: what surrounds fields of a text file.
+        encoding: of a text file; UTF-8 if not given.
+        progress: called with what is being done and the part of it that is done.
+    """
+    from incrowd.drafting import draft
+
+    return draft(
+        data,
+        output,
+        overwrite=overwrite,
+        delimiter=delimiter,
+        quote=quote,
+        encoding=encoding,
+        progress=None if progress is None else lambda part: progress("reading", part),
+    )
 
 
 def policy_schema() -> dict[str, Any]:

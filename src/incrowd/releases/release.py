@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import html
 import io
+import math
 import os
 import secrets
 import shutil
@@ -95,20 +96,6 @@ def certify(
         raise InternalError("the release is not what the policy promises")
     output = policy.release.output if policy.release else "parquet"
     chosen = [a.name for a in attributes if policy.attributes[a.name].level is None and settings.selection_epsilon]
-    assumptions = [
-        "Each person is one record of the table.",
-        "Domains and hierarchies were declared, not read off this table.",
-        "Neither the size of the sample nor the number of suppressed records is published anywhere.",
-        "The random bits are unpredictable.",
-    ]
-    if settings.already_sampled:
-        assumptions.insert(
-            0,
-            f"The table is itself a random sample: each person of the population came into it independently, with "
-            f"probability {settings.beta!r}, and who did is secret. No other release is made from it.",
-        )
-    else:
-        assumptions.append("The sample was used for this release alone.")
     return certificates.seal(
         {
             "format": certificates.FORMAT,
@@ -132,7 +119,7 @@ def certify(
                 "levels": dict(outcome.levels),
                 "levels_chosen": chosen,
             },
-            "assumptions": assumptions,
+            "assumptions": assumptions(settings),
             "columns": [{"name": c.name, "labels": list(c.labels)} for c in outcome.published.columns],
             "policy": policy.canonical(),
             "policy_digest": policy.digest(),
@@ -161,13 +148,33 @@ def grounds(*, chosen: bool) -> str:
     )
 
 
+def assumptions(settings: CrowdSettings) -> list[str]:
+    """The premises of the theorem that nobody can check from outside."""
+    if settings.already_sampled:
+        sampled = (
+            "The table is itself a random sample: each person of the population came into it independently, with "
+            f"probability {settings.beta!r}, and who did is secret. No other release is made from it."
+        )
+    else:
+        sampled = "The sample was drawn for this release and was used for no other."
+    return [
+        "Each person is one record of the table.",
+        sampled,
+        "Domains and hierarchies were declared, not read off this table.",
+        (
+            "Neither the size of the sample nor the number of suppressed records is published anywhere: with either "
+            f"of them delta would be at least beta = {settings.beta:g}."
+        ),
+        "The random bits were unpredictable, and have been forgotten.",
+    ]
+
+
 def in_words(settings: CrowdSettings) -> str:
     """The promise as a sentence."""
-    factor = 2.718281828459045**settings.epsilon
     return (
-        f"Whatever anyone concludes from this table, they would conclude with nearly the same probability had any one "
-        f"person not been in the data: the probabilities differ by a factor of at most {factor:.3g} "
-        f"(ε = {settings.epsilon:g}), except with probability {settings.delta:g} (δ)."
+        "Whatever anyone might conclude from this table, the probability of that with any one person in the data is at "
+        f"most e^ε = {math.exp(settings.epsilon):.3g} times the probability without that person, plus δ = "
+        f"{settings.delta:g}; and the other way round."
     )
 
 

@@ -1,1 +1,1 @@
-"""What people look at: plots now, HTML reports beside every release."""
+"""What people look at: plots, and the HTML reports beside every release."""

@@ -14,7 +14,7 @@ from incrowd.guarantees.profile import amplify
 from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon
 from incrowd.guarantees.shuffling import central_epsilon
 from incrowd.plans import Amplification, CrowdPlan, PramPlan, SamplePlan
-from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
+from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart, print_number
 
 
 @singledispatch
@@ -37,7 +37,7 @@ def _(plan: CrowdPlan) -> str:
         Axis("ε" if spent == 0 else f"ε, of which {spent:g} chooses the mapping", low=0.0),
         Axis("δ", log=True, high=1.0),
         [Line("exact", total, exact), Line("Theorem 5", total, paper, dashed=True)],
-        [Mark(plan.epsilon, plan.delta, f"ε = {plan.epsilon:.4g}, δ = {plan.delta:.2g}")],
+        [Mark(plan.epsilon, plan.delta, f"ε = {plan.epsilon:.4g}, δ = {print_number(plan.delta)}")],
     )
 
 
@@ -71,7 +71,7 @@ def _(plan: PramPlan) -> str:
         Axis("ε (replace-one)", log=True),
         [
             Line("one record (local)", grid, local, colour=COLOURS[1]),
-            Line(f"the shuffled table, δ = {plan.central.delta:g}", grid, central, colour=COLOURS[0]),
+            Line(f"the shuffled table, δ = {print_number(plan.central.delta)}", grid, central, colour=COLOURS[0]),
         ],
         [
             Mark(plan.rho, plan.epsilon_local, f"ρ = {plan.rho:.4g}"),

@@ -98,15 +98,19 @@ def line_chart(title: str, x: Axis, y: Axis, lines: Sequence[Line], marks: Seque
             f'<path class="curve" d="{path}" stroke="{colour}"{dash}><title>{escape(line.name)}</title></path>'
             for path in _paths(line, across, up)
         )
+    curves = [
+        (across.place(a), up.place(b))
+        for line in lines
+        for a, b in zip(line.x, line.y, strict=True)
+        if b is not None and across.shows(a) and up.shows(b)
+    ]
     for mark in marks:
         if across.shows(mark.x) and up.shows(mark.y):
             left, top = across.place(mark.x), up.place(mark.y)
-            # The name goes where there is room: to the left of points in the right half.
-            right_half = left > (_LEFT + _WIDTH - _RIGHT) / 2
-            anchor, shift = ("end", -10) if right_half else ("start", 10)
+            beside, level, anchor = _room(mark.name, left, top, curves)
             parts.append(
                 f'<circle class="mark" cx="{left:.1f}" cy="{top:.1f}" r="5"/>'
-                f'<text class="mark-name" x="{left + shift:.1f}" y="{top - 9:.1f}" text-anchor="{anchor}">'
+                f'<text class="mark-name" x="{beside:.1f}" y="{level:.1f}" text-anchor="{anchor}">'
                 f"{escape(mark.name)}</text>"
             )
     return "\n".join((*parts, "</svg>\n"))
@@ -129,13 +133,14 @@ def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str
         left = across.place(tick)
         out.append(
             f'<line class="grid" x1="{left:.1f}" y1="{_TOP}" x2="{left:.1f}" y2="{_HEIGHT - _BOTTOM}"/>'
-            f'<text class="tick" x="{left:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">{_print(tick)}</text>'
+            f'<text class="tick" x="{left:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">'
+            f"{print_number(tick)}</text>"
         )
     for tick in up.ticks():
         top = up.place(tick)
         out.append(
             f'<line class="grid" x1="{_LEFT}" y1="{top:.1f}" x2="{_WIDTH - _RIGHT}" y2="{top:.1f}"/>'
-            f'<text class="tick" x="{_LEFT - 8}" y="{top + 4:.1f}" text-anchor="end">{_print(tick)}</text>'
+            f'<text class="tick" x="{_LEFT - 8}" y="{top + 4:.1f}" text-anchor="end">{print_number(tick)}</text>'
         )
     out.append(
         f'<text class="label" x="{(_LEFT + _WIDTH - _RIGHT) / 2:.0f}" y="{_HEIGHT - 22}" text-anchor="middle">'
@@ -155,6 +160,19 @@ def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str
     return "\n".join(out)
 
 
+def _room(name: str, left: float, top: float, curves: Sequence[tuple[float, float]]) -> tuple[float, float, str]:
+    """Where the name of a point goes: beside it within the frame, where it covers least of the curves."""
+    width, best = 7.0 * len(name), (math.inf, left + 10, top - 9, "start")
+    for side, (shift, anchor) in enumerate(((10, "start"), (-10, "end"))):
+        for below, drop in enumerate((-9, 20)):
+            start = left + shift - (width if anchor == "end" else 0)
+            outside = start < _LEFT or start + width > _WIDTH - _RIGHT or not _TOP < top + drop < _HEIGHT - _BOTTOM
+            covered = sum(start - 4 < x < start + width + 4 and top + drop - 16 < y < top + drop + 8 for x, y in curves)
+            cost = 1000 * outside + 10 * covered + 2 * below + side
+            best = min(best, (cost, left + shift, top + drop, anchor))
+    return best[1:]
+
+
 def _paths(line: Line, across: _Scale, up: _Scale) -> list[str]:
     """One path for each unbroken run of points."""
     runs: list[list[str]] = [[]]
@@ -166,12 +184,13 @@ def _paths(line: Line, across: _Scale, up: _Scale) -> list[str]:
     return ["M" + "L".join(run) for run in runs if run]
 
 
-def _print(value: float) -> str:
+def print_number(value: float) -> str:
+    """A number for a plot: very small and very large ones as powers of ten."""
     if value == 0:
         return "0"
     if 1e-3 <= abs(value) < 1e5:
         return f"{value:,.10g}"
-    mantissa, exponent = f"{value:.0e}".split("e")
+    mantissa, exponent = f"{value:.2g}".split("e") if "e" in f"{value:.2g}" else f"{value:.0e}".split("e")
     raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"10{raised}" if mantissa == "1" else f"{mantissa}·10{raised}"
 
