@@ -44,7 +44,7 @@ WEIGHT_ONE = 1 << 16
 """The weight that stands for all information kept, over all columns together."""
 
 _MOST_RECORDS = 1 << 38  # so that no score reaches 2**63
-_LONGEST_TABLE = 50_000_000
+_LONGEST_TABLE, _LONGEST_LINE = 50_000_000, 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,9 +84,19 @@ class SurvivalTable:
         slope = math.floor(beta * _SCALE)
         return cls(table, slope, max(int(np.diff(table).max()), slope))
 
+    def reaching(self, total: int) -> SurvivalTable:
+        """The same function, its straight line tabulated up to `total` if that is not too far: faster to look up."""
+        top = len(self.table) - 1
+        if not top < total <= _LONGEST_LINE:
+            return self
+        line = self.table[-1] + self.slope * np.arange(1, total - top + 1)
+        return SurvivalTable(np.concatenate((self.table, line)), self.slope, self.largest_step)
+
     def values(self, counts: Codes) -> Codes:
         """The value of each cell."""
         top = len(self.table) - 1
+        if len(counts) == 0 or int(counts.max()) <= top:
+            return self.table.take(counts)
         values: Codes = self.table.take(np.minimum(counts, top)) + np.maximum(counts - top, 0) * self.slope
         return values
 
@@ -115,7 +125,7 @@ def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int,
         raise InternalError("the weights of a lattice exceed the sensitivity that they were to be used with")
     if int(counts.sum()) >= _MOST_RECORDS:
         raise InternalError("a table of 2**38 records or more cannot be scored")
-    survival = SurvivalTable.of(k, beta)
+    survival = SurvivalTable.of(k, beta).reaching(int(counts.sum()))
     sensitivity = survival.largest_step * largest_weight
     if lattice.size <= ENUMERATED:
         scores = np.zeros(lattice.size, dtype=np.int64)
@@ -142,13 +152,18 @@ def _score(survival: SurvivalTable, cells: Codes, weights: Codes) -> int:
 
 def noisy_max(scores: Codes, sensitivity: int, epsilon: float) -> int:
     """The index of a large score, ε-DP for scores that only rise, by `sensitivity` at most, when a record is added."""
-    import opendp.prelude as dp
+    # Module by module: OpenDP's prelude would import every data library that it can find.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_noisy_max
+    from opendp.measures import max_divergence
+    from opendp.metrics import linf_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64", monotonic=True)
+    enable_features("contrib")
+    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64", monotonic=True)
     scale = sensitivity / epsilon
     while True:
-        measurement = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale)
+        measurement = make_noisy_max(*space, max_divergence(), scale=scale)
         # The library's own account of what this costs, with its own outward rounding, has the last word.
         if measurement.map(sensitivity) <= epsilon:  # type: ignore[no-untyped-call]
             return int(measurement(scores))
