@@ -115,16 +115,18 @@ class Lattice:
 
     def cells(self, node: Node, columns: Sequence[Codes], counts: Codes) -> tuple[Codes, Codes]:
         """One node's counts and weights, counted from scratch."""
+        ladders, recoded, same = [], [], 0
+        for ladder, level, column in zip(self.ladders, node, columns, strict=True):
+            weights = ladder.weights[level]
+            if len(weights) == 1:
+                same += int(weights[0])  # everything looks alike here: nothing to group by
+            else:
+                ladders.append(Ladder((np.arange(len(weights)),), (weights,)))
+                recoded.append(ladder.maps[level][column])
+        if not ladders:
+            return np.array([counts.sum()]), np.array([same])
         found: list[tuple[Codes, Codes]] = []
-        narrowed = [
-            Ladder((ladder.maps[level],), (ladder.weights[level],))
-            for ladder, level in zip(self.ladders, node, strict=True)
-        ]
-        recoded = [
-            ladder.maps[level][column] for ladder, level, column in zip(self.ladders, node, columns, strict=True)
-        ]
-        flat = [Ladder((np.arange(len(ladder.weights[0])),), ladder.weights) for ladder in narrowed]
-        Lattice(flat).walk(recoded, counts, lambda _, c, w: found.append((c.copy(), w.copy())))
+        Lattice(ladders).walk(recoded, counts, lambda _, c, w: found.append((c.copy(), w + same)))
         return found[0]
 
 

@@ -169,3 +169,28 @@ def test_information_is_one_for_raw_values_and_zero_at_the_root(attributes):
     assert information(age, 0, 99).tolist() == [99] * 100
     assert information(age, age.hierarchy.height, 99).tolist() == [0]
     assert information(age, 1, 99).tolist() == [95] * 20  # five values of a hundred: 1 − 4/99
+
+
+def test_a_lattice_too_large_to_enumerate_is_searched_with_a_budget_that_adds_up(monkeypatch):
+    """Twelve columns, 13 million nodes: a fixed number of steps, each with an equal share, together no more than ε₁."""
+    from incrowd.recoding import choice
+
+    columns = "\n".join(
+        f"  c{i}: {{type: integer, domain: {{from: 0, to: 15}}, hierarchy: {{widths: [4, 8]}}}}" for i in range(12)
+    )
+    attributes = codings(Policy.from_text(f"incrowd: 1\nattributes:\n{columns}\n"))
+    rng = np.random.default_rng(2)
+    table = Histogram.of([Column(a.name, a.coding.labels, rng.integers(0, 16, 2000)) for a in attributes])
+    spent, real = [], choice.noisy_max
+
+    def noisy_max(scores, sensitivity, epsilon):
+        spent.append((len(scores), epsilon))
+        return real(scores, sensitivity, epsilon)
+
+    monkeypatch.setattr(choice, "noisy_max", noisy_max)
+    outcome = run(table, attributes, {}, settings(selection_epsilon=1.0), RandomSource())
+    assert len(spent) == 16
+    assert sum(epsilon for _, epsilon in spent) <= 1.0
+    assert spent[0][0] == 13  # stay, or show one of twelve columns one level finer
+    assert set(outcome.levels) == {f"c{i}" for i in range(12)}
+    assert 36 - sum(outcome.levels.values()) <= 16
