@@ -14,6 +14,7 @@ from incrowd.cli._shell import run
 
 # Verb → (module and attribute, one line of help). The help stands here so that listing verbs imports none of them.
 VERBS = {
+    "init": ("incrowd.cli.init:init", "Draft a policy from a file, saying what a person must decide."),
     "plan": ("incrowd.cli.plan:plan", "Find parameters that keep a promise, before touching any data."),
     "release": ("incrowd.cli.release:release", "Publish a table as its policy says."),
     "verify": ("incrowd.cli.verify:verify", "Check a release against its certificate."),

@@ -1,0 +1,90 @@
+"""`incrowd init`: a first draft of a policy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from incrowd.cli._shell import emit, json_option, progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from incrowd.api import Draft
+
+
+@click.command()
+@click.argument("data")
+@click.option("-o", "--output", help="Where to write the policy; - prints it. By default beside DATA, as NAME.yaml.")
+@click.option("--overwrite", is_flag=True, help="Replace a file of that name.")
+@click.option("--delimiter", help="Between the fields of a text file: ; or tab, say. Found out if not given.")
+@click.option("--quote", default='"', show_default=True, help="Around fields of a text file.")
+@click.option("--encoding", help="Of a text file: latin-1, say. UTF-8 if not given.")
+@json_option
+def init(
+    data: str,
+    output: str | None,
+    overwrite: bool,
+    delimiter: str | None,
+    quote: str,
+    encoding: str | None,
+    as_json: bool,
+) -> None:
+    """Draft a policy from a file, saying what a person must decide.
+
+    Types and roles are guessed; identifiers are dropped. Domains are proposed and marked CONFIRM: what is read off the
+    data is covered by no guarantee until a person has said that it is right. Patterns like 'parts/*.parquet' work.
+
+    \b
+    incrowd init census.csv
+    incrowd init census.csv -o - | less
+    """
+    from incrowd import api
+
+    with progress_bar() as tell:
+        draft = api.draft_policy(
+            data,
+            output,
+            overwrite=overwrite,
+            delimiter=delimiter,
+            quote=quote,
+            encoding=encoding,
+            progress=tell,
+        )
+    if draft.path is None and not as_json:
+        click.echo(draft.text, nl=False)
+        return
+    emit(_payload(draft), as_json=as_json, render=lambda console: _show(console, draft))
+
+
+def _payload(draft: Draft) -> dict[str, Any]:
+    written = {"policy": "-", "text": draft.text} if draft.path is None else {"policy": str(draft.path)}
+    return {
+        **written,
+        "columns": [{"name": c.name, "type": c.type, "role": c.role, "why": c.why} for c in draft.columns],
+        "decisions": [{"column": d.column, "question": d.question} for d in draft.decisions],
+    }
+
+
+def _show(console: Console, draft: Draft) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for heading in ("column", "type", "role", "why"):
+        table.add_column(heading)
+    for column in draft.columns:
+        style = "dim" if column.role == "drop" else "bold" if column.role == "sensitive" else ""
+        table.add_row(Text(_name(column.name)), column.type, Text(column.role, style), Text(column.why))
+    console.print(table)
+    console.print("\n[bold]A person must decide[/]")
+    for number, decision in enumerate(draft.decisions, 1):
+        about = "" if decision.column is None else f"{_name(decision.column)}: "
+        console.print(Text(f"{number}. {about}{decision.question}"), soft_wrap=True)
+    console.print(Text(f"\nThe draft is in {draft.path}. When you have decided: incrowd release {draft.path} -o DIR"))
+
+
+def _name(name: str) -> str:
+    """A column's name in one line, whatever is in it."""
+    return name if name.isprintable() and name == name.strip() and name else ascii(name)

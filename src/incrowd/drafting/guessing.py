@@ -1,0 +1,398 @@
+"""From what a column holds to what a policy could say about it.
+
+Nothing here decides: each proposal says why it was made, and what a person has to answer. A text gets into a proposal
+only if enough records share it; the ends of numbers and dates are rounded away (`ranges`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from incrowd.drafting import names, ranges
+from incrowd.sources.profile import COMMON, ColumnProfile
+
+LONGEST_NAME = 200  # letters of a column's name; YAML allows keys of a thousand
+
+_MOST = 0.9  # of the records must hold what is guessed; the others are taken for mistakes
+_IN_RANGE = 0.95  # must lie in a usual range
+_NEARLY_ALL = 0.9
+_FEW_RECORDS = 20  # among which it says nothing that all values differ
+_NUMBERED = 50  # more values than this in a column called number or id point at people
+_FEW_NUMBERS = 12  # whole numbers that may be codes
+_EXACT = 10**9  # numbers below are known to the unit
+_SPAN = 200  # whole numbers that are listed one by one
+_MOST_LISTED = 200
+_LONGEST = 100  # letters of a text that is listed
+_LONGEST_CODE = 12
+_FREE_TEXT = 40  # letters on average
+_GROUPED = 5  # values that are worth to be grouped
+_DIGITS = 5  # the longest codes of which all are declared
+_GAPS = 3  # numbers left out of a list that is nearly a range
+_SENTINELS = {9, 99, 999, 9999, 99999, -1, -9, -99, -999}
+_DIGITAL = ("digits", "binary", "natural")  # written with digits and nothing else
+_WHOLE = ("binary", "natural", "integer")
+_NUMERIC = ("digits", *_WHOLE, "number")
+_INTEGER = re.compile(r"\s*[+-]?\d{1,18}(\.0*)?\s*", re.ASCII)
+
+_FLAGS = "0 is published as false, 1 as true. If they are codes: type: integer and domain: [0, 1]"
+_CODES = "If they are amounts and no codes: domain: {from: ..., to: ...} and hierarchy: {widths: [...]}"
+_GROUPS = "To group them instead of hiding all: hierarchy: {taxonomy: {one group: [...], another group: [...]}}"
+_CONVERT = {
+    "comma": "numbers with a decimal comma cannot be read as numbers",
+    "moment": "moments tell nearly every record apart",
+    "local date": "dates can be read only if they are written like 2026-01-31",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A key of an attribute, its value, why it is so, and whether a person must confirm it."""
+
+    key: str
+    value: Any
+    note: str = ""
+    confirm: bool = False
+
+
+@dataclass(frozen=True)
+class ColumnDraft:
+    """What is proposed for a column.
+
+    Attributes:
+        name: the column's name, exactly.
+        type: what its values seem to be.
+        role: quasi, sensitive or drop.
+        why: what led to this.
+        lines: what else the policy says about it.
+        hint: how it could be said better, if there is such a way.
+        questions: what a person has to answer.
+    """
+
+    name: str
+    type: str
+    role: str
+    why: str
+    lines: tuple[Line, ...] = ()
+    hint: str = ""
+    questions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Values:
+    """What the values are: the domain, and how to go on from there."""
+
+    type: str
+    why: str
+    lines: Sequence[Line]
+    outside: int  # records that hold something else
+    rare: int = 0  # values that are not listed because too few records hold them
+    hint: str = ""
+    questions: Sequence[str] = ()
+    taken: Iterable[str] = ()  # names that the bucket for others cannot have
+
+
+def guess(column: ColumnProfile) -> ColumnDraft:
+    """A proposal for a column."""
+    if not 0 < len(column.name) <= LONGEST_NAME:
+        return ColumnDraft(column.name, "text", "drop", "its name is empty, or too long to stand in a policy")
+    words = names.words_of(column.name)
+    shape = _shape(column, words) if column.present else "text"
+    said = shape if shape in ("boolean", "integer", "number", "date") else "text"
+    reason = _reason_to_drop(column, shape, words)
+    if reason:
+        return ColumnDraft(column.name, said, "drop", reason)
+    values = _values(column, shape, words)
+    if isinstance(values, str):
+        questions = [f"It is left out: {values}. Convert it if you need it."] if shape in _CONVERT else []
+        return ColumnDraft(column.name, said, "drop", values, questions=tuple(questions))
+    sensitive = names.says_sensitive(words)
+    lines = list(values.lines)
+    if column.missing:
+        lines.append(Line("missing", "keep", "published as missing, if enough people share it"))
+    if values.outside:
+        lines.append(Line("other", _bucket(values.taken), _outside_note(values), confirm=True))
+    return ColumnDraft(
+        column.name,
+        values.type,
+        "sensitive" if sensitive else "quasi",
+        f"{values.why}; its name sounds sensitive" if sensitive else values.why,
+        tuple(sorted(lines, key=lambda line: line.key == "hierarchy")),
+        values.hint,
+        (*values.questions, *_questions(column, shape)),
+    )
+
+
+def _shape(column: ColumnProfile, words: frozenset[str]) -> str:
+    """How nearly all values are written."""
+
+    def are(*ways: str) -> bool:
+        return column.written(*ways) >= _MOST * column.present
+
+    zeros = column.written("digits")
+    if column.kind != "decimal" and _is_boolean(column) and not (column.written("binary") and names.says("sex", words)):
+        return "boolean"
+    if zeros and are(*_DIGITAL) and (_one_length(column) or zeros > (1 - _MOST) / 2 * column.present):
+        return "digits"
+    if are(*_NUMERIC):
+        return "number" if column.written("number") else "integer"
+    for shape, ways in {
+        "comma": ("comma", *_WHOLE),
+        "date": ("date",),
+        "moment": ("moment", "date"),
+        "local date": ("local date",),
+        "mark": ("mark",),
+    }.items():
+        if column.written(shape) and are(*ways):
+            return shape
+    return "text"
+
+
+def _is_boolean(column: ColumnProfile) -> bool:
+    flags = column.writings.get("flag")
+    words = flags is not None and flags.lengths[0] >= len("true")
+    if column.written("flag", "binary") == column.present:
+        return words or column.distinct > 1  # an F alone may stand for female
+    return words and column.written("flag") >= _MOST * column.present
+
+
+def _one_length(column: ColumnProfile) -> int | None:
+    """The length of all values written as digits, if it is one."""
+    lengths = {n for way in _DIGITAL if way in column.writings for n in column.writings[way].lengths}
+    return lengths.pop() if len(lengths) == 1 and not column.blanks else None
+
+
+def _reason_to_drop(column: ColumnProfile, shape: str, words: frozenset[str]) -> str:
+    """Why a column should not be published, whatever its values are."""
+    alike = column.present >= _FEW_RECORDS and column.distinct >= _NEARLY_ALL * column.present
+    if column.kind == "other":
+        return "values of this kind cannot be published"
+    if not column.present:
+        return "it holds no value"
+    if column.distinct == 1 and not column.missing:
+        return "the same in every record"
+    if names.says_person(words):
+        return "its name says that it points at one person"
+    counting = shape in ("text", "mark", "digits", "integer")
+    if names.says_number(words) and counting and (alike or column.distinct > _NUMBERED):
+        return "its name says that it numbers people or names them"
+    usual = any(names.says(topic, words) for topic in (*ranges.USUAL, "year", "zip")) or names.says_quantity(words)
+    if alike and counting and not (usual and shape in ("integer", "digits")):
+        return "nearly every record has a value of its own"
+    return ""
+
+
+def _values(column: ColumnProfile, shape: str, words: frozenset[str]) -> _Values | str:
+    """The domain of a column and what goes with it, or why none can be proposed."""
+    match shape:
+        case "boolean":
+            outside = column.present - column.written("flag", "binary")
+            hint = _FLAGS if column.written("binary") else ""
+            return _Values("boolean", "true or false", (), outside, hint=hint, taken=("true", "false"))
+        case "integer" | "number":
+            return _number(column, shape, words)
+        case "date":
+            return _date(column)
+        case "digits":
+            return _digits(column)
+        case _:
+            return _listed(column, shape)
+
+
+def _number(column: ColumnProfile, kind: str, words: frozenset[str]) -> _Values | str:
+    if column.ends is None:
+        return "its numbers are all infinite"
+    rest = column.present - column.written(*_NUMERIC)
+    if names.says("zip", words) and kind == "integer":
+        found = _zip(column, rest)
+        if found:
+            return found
+    for topic, usual in ranges.USUAL.items():
+        if names.says(topic, words):
+            inside = sum(records for value, records in column.numbers if usual.low <= value <= usual.high)
+            if inside >= _IN_RANGE * column.present:
+                return _range(column, kind, usual, rest, f"its name says {topic}, and the values fit")
+    low, high = column.ends
+    if kind == "integer" and low >= (1800 if names.says("year", words) else 1900) and high < 2200:
+        return _range(column, kind, ranges.decades(int(low), int(high)), rest, "they look like years")
+    if kind == "integer":
+        whole = [writing for way, writing in column.writings.items() if way in _WHOLE]
+        few = sum(writing.values for writing in whole) if column.counted else _FEW_NUMBERS + 1
+        if few <= _FEW_NUMBERS and any(writing.common for writing in whole):
+            return _numbers(column, few)
+        if high - low <= _SPAN and max(-low, high) < _EXACT:
+            return _range(column, kind, ranges.span(int(low), int(high)), rest, "whole numbers")
+    endless = column.written(*_NUMERIC) - sum(records for _, records in column.numbers)
+    points = ranges.cuts(column.numbers, negative=low < 0 or endless > 0, whole=kind == "integer")
+    levels = ranges.coarser(points)
+    lines = [Line("domain", {"cuts": points}, "round numbers; which do others use?", confirm=True)]
+    if levels:
+        lines.append(Line("hierarchy", {"cuts": levels}))
+    why = "many whole numbers" if kind == "integer" else "numbers"
+    return _Values(kind, why, lines, rest + endless, questions=_sentinel(column))
+
+
+def _range(column: ColumnProfile, kind: str, usual: ranges.Usual, rest: int, why: str) -> _Values:
+    """Every number of a range, or bins of one where there are others in between."""
+    low, high = column.ends or (0.0, 0.0)
+    domain: dict[str, Any] = {"from": usual.low, "to": usual.high} | ({} if kind == "integer" else {"step": 1})
+    hierarchy: dict[str, Any] = {"widths": list(usual.widths)}
+    if usual.start is not None:
+        hierarchy["start"] = usual.start
+    if usual.top is not None:
+        hierarchy["top"] = usual.top
+    beyond = sum(records for value, records in column.numbers if not usual.low <= value <= usual.high)
+    # Numbers are known to three digits only; whether any is beyond is known exactly.
+    outside = rest + (max(beyond, 1) if low < usual.low or high > usual.high else 0)
+    outside += column.written(*_NUMERIC) - sum(records for _, records in column.numbers)
+    lines = [Line("domain", domain, "rounded; what can occur?", confirm=True)]
+    if usual.widths:
+        lines.append(Line("hierarchy", hierarchy))
+    return _Values(kind, why, lines, outside, questions=_sentinel(column))
+
+
+def _numbers(column: ColumnProfile, few: int) -> _Values:
+    """A few whole numbers, which may be codes.
+
+    If hardly any is left out between them, all are declared: a gap would tell which one is rare.
+    """
+    listed = sorted({int(Decimal(text.strip())) for text, _ in column.common if _INTEGER.fullmatch(text)})
+    low, high = column.ends or (0.0, 0.0)
+    first, last = listed[0], listed[-1]
+    domain: Any = listed
+    outside, rare = column.rare_records + column.present - column.written(*_WHOLE), max(0, few - len(listed))
+    if len(listed) < few and last - first < len(listed) + _GAPS:
+        domain, rare = {"from": first, "to": last}, 0
+        outside = column.present - column.written(*_WHOLE) + (low < first) + (high > last)
+    return _Values(
+        "integer",
+        f"{few} different whole numbers",
+        [Line("domain", domain, "codes? take them from the code book", confirm=True)],
+        outside,
+        rare,
+        hint=_CODES,
+        questions=_sentinel(column),
+    )
+
+
+def _zip(column: ColumnProfile, rest: int) -> _Values | None:
+    length = _one_length(column)
+    longest = max(writing.lengths[1] for way, writing in column.writings.items() if way in _NUMERIC)
+    low, _ = column.ends or (0.0, 0.0)
+    if column.kind in ("text", "integer") and length and 3 <= length <= _DIGITS:
+        return _all_digits(length, rest + column.written("integer"))
+    if longest <= _DIGITS and low >= 0 and not column.blanks:
+        return _range(column, "integer", ranges.codes(longest), rest, "codes written without leading zeros")
+    return None
+
+
+def _digits(column: ColumnProfile) -> _Values | str:
+    length = _one_length(column)
+    if length and length <= _DIGITS:
+        return _all_digits(length, column.present - column.written(*_DIGITAL))
+    return _listed(column, "mark")
+
+
+def _all_digits(length: int, outside: int) -> _Values:
+    why = f"codes of {length} digits, leading zeros included"
+    lines = [
+        Line("domain", {"digits": length}, "or the list of those that exist, from an official file", confirm=True),
+        Line("hierarchy", {"mask": length}, "hides one digit more at each level"),
+    ]
+    return _Values("text", why, lines, outside)
+
+
+def _date(column: ColumnProfile) -> _Values:
+    assert column.days is not None  # noqa: S101 - there are dates
+    first, last, periods = ranges.calendar(*column.days)
+    lines = [
+        Line("domain", {"from": first, "to": last}, "rounded; what can occur?", confirm=True),
+        Line("hierarchy", {"dates": periods}),
+    ]
+    return _Values("date", "dates", lines, column.present - column.written("date"))
+
+
+def _listed(column: ColumnProfile, shape: str) -> _Values | str:
+    """The texts that enough records share."""
+    if shape in ("moment", "local date") or column.kind in ("float", "timestamp"):
+        return _CONVERT.get(shape, "values of this kind cannot be listed")
+    common = {text: records for text, records in column.common if len(text) <= _LONGEST}
+    covered = sum(common.values())
+    letters = sum(writing.letters for writing in column.writings.values())
+    if shape == "comma" and column.distinct > _FEW_NUMBERS:
+        return _CONVERT[shape]
+    if covered < column.present / 2:
+        if letters >= _FREE_TEXT * column.present:
+            return "free text"
+        return f"most records hold a value that fewer than {COMMON} share"
+    if column.common_values > _MOST_LISTED:
+        return f"more than {_MOST_LISTED} different texts; if you need it, list them in a file: domain: {{file: ...}}"
+    texts = sorted(common)
+    rare = column.distinct - len(texts)
+    why = f"{len(texts)} different texts" + (f", {rare:,} more too rare to be listed" if rare else "")
+    lines = [Line("domain", texts, "take the list from the code book", confirm=True)]
+    hint = ""
+    longest = max(map(len, texts))
+    if shape == "mark" and len(texts) >= _GROUPED and longest <= _LONGEST_CODE:
+        why = why.replace("texts", "codes")
+        lines.append(Line("hierarchy", {"mask": longest}, "hides one character more at each level"))
+    elif len(texts) >= _GROUPED:
+        hint = _GROUPS
+    return _Values("text", why, lines, column.present - covered, rare, hint, taken=texts)
+
+
+def _bucket(taken: Iterable[str]) -> str:
+    used = set(taken)
+    return next(
+        name for name in ("other", "other values", *(f"other {i}" for i in range(len(used) + 1))) if name not in used
+    )
+
+
+def _outside_note(values: _Values) -> str:
+    if values.rare:
+        verb = "value is" if values.rare == 1 else "values are"
+        return f"{values.rare:,} {verb} not listed: fewer than {COMMON} records share each"
+    return "for what is outside the domain"
+
+
+def _sentinel(column: ColumnProfile) -> list[str]:
+    """Asks about a 99 that may mean "not known": at an end, and alone there or more frequent than its neighbour."""
+    counts = {float(text): n for text, n in column.common if _INTEGER.fullmatch(text)}
+    for end in (column.ends or ())[::-1]:
+        if end not in _SENTINELS or end not in counts:
+            continue
+        neighbours = [pair for pair in column.numbers if abs(pair[0] - end) > 0.005 * abs(end)]
+        near, records = min(neighbours, key=lambda pair: abs(pair[0] - end), default=(end, counts[end]))
+        if abs(near - end) > max(1, 0.02 * abs(end)) or counts[end] > 5 * records:
+            question = f"Does {end:.0f} mean 'not known'? Then leave it out of the domain and call 'other' so"
+            return [f"{question}; among the missing_values it would count for every column."]
+    return []
+
+
+def _questions(column: ColumnProfile, shape: str) -> list[str]:
+    """What else looks odd."""
+    found = []
+    texts = [text for text, _ in column.common]
+    if shape in ("text", "mark"):
+        if column.blanks:
+            found.append(
+                f"{_records(column.blanks)} blanks around the value, which are taken as part of it. Is that right?"
+            )
+        if len({text.strip().lower() for text in texts}) < len(texts):
+            found.append("Some values differ only in capitals or blanks. Are they the same?")
+        if "NA" in column.spellings and texts and all(len(text) == 2 and text.isupper() for text in texts):
+            found.append(
+                "NA is taken as missing, but among codes of two letters it may be one (Namibia, North America)."
+            )
+    fitting = {"boolean": ("flag", "binary"), "date": ("date",), "digits": _DIGITAL}
+    fitting |= {"integer": _NUMERIC, "number": _NUMERIC}
+    if shape in fitting and (rest := column.present - column.written(*fitting[shape])):
+        found.append(f"{_records(rest)} something else than the type says, and would become 'other'. Mistakes?")
+    return found
+
+
+def _records(number: int) -> str:
+    return "1 record has" if number == 1 else f"{number:,} records have"

@@ -1,0 +1,84 @@
+"""What the name of a column says about what is in it."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from itertools import pairwise
+
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|%")
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_ONE_PERSON = _set(
+    "email mail phone phonenumber telephone telefon tel mobile handy fax ssn passport iban address adresse direccion "
+    "indirizzo street strasse rue calle firstname lastname fullname surname forename vorname nachname nom prenom "
+    "apellido apellidos nombre cognome username login url ip uuid guid vin mrn nino bsn cpf dni nif kontonummer "
+    "accountnumber cardnumber signature photo cookie latitude longitude lat lon lng gps"
+)
+_NUMBERED = _set("id ids identifier key nr no num number nummer numero ref reference index rowid name")
+_SENSITIVE = _set(
+    "health disease diagnos illness condition symptom treatment therap medic medikament drug hiv cancer disab pregnan "
+    "mental icd injur krank gesund maladie sante enfermedad salud income salary wage earning pay wealth debt loan "
+    "credit balance bal amt amount bill pension benefit einkommen gehalt lohn revenu salaire ingreso salario religi "
+    "faith belief konfession politic party partei vote union sexual orientation crime criminal offence offense convict "
+    "arrest genetic dna default"
+)
+_QUANTITIES = _set(
+    "weight height size price cost amount income salary wage earning balance bal amt area distance duration score "
+    "count numberof total sum hours sales turnover population gewicht preis betrag einkommen gehalt"
+)
+_TOPICS = {
+    "age": _set("age ages alter edad leeftijd idade eta"),
+    "percent": _set("percent percentage pct prozent %"),
+    "month": _set("month monat mois mes"),
+    "day": _set("day tag jour dia"),
+    "hour": _set("hour stunde heure hora"),
+    "year": _set("year yr yob jahr annee ano birthyear"),
+    "sex": _set("sex gender geschlecht sexe sexo genero genre"),
+    "zip": _set("zip zipcode postcode postal postalcode plz cap cep"),
+}
+
+
+def words_of(name: str) -> frozenset[str]:
+    """The words in a name, in small letters without accents, and all of them joined: firstName, first_name, FIRST-NAME.
+
+    Joined words are there too, each with the next: a phone number is a phonenumber.
+    """
+    plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    parts = [part.lower() for part in _PARTS.findall(plain)]
+    return frozenset(parts) | {a + b for a, b in pairwise(parts)}
+
+
+def says_person(words: frozenset[str]) -> bool:
+    """Whether a column so named points at one person, whatever is in it."""
+    return bool(words & _ONE_PERSON) or words == {"name"}
+
+
+def says_number(words: frozenset[str]) -> bool:
+    """Whether a column so named may number people, if it tells many apart."""
+    return bool(words & _NUMBERED) and "numberof" not in words
+
+
+def says_sensitive(words: frozenset[str]) -> bool:
+    """Whether a column so named is about what others want to know."""
+    return _begins(words, _SENSITIVE)
+
+
+def says_quantity(words: frozenset[str]) -> bool:
+    """Whether a column so named measures something, so that many different values are no wonder."""
+    return _begins(words, _QUANTITIES)
+
+
+def says(topic: str, words: frozenset[str]) -> bool:
+    """Whether a column so named is about age, percent, month, day, hour, year, sex or zip."""
+    return bool(words & _TOPICS[topic])
+
+
+def _begins(words: frozenset[str], stems: frozenset[str]) -> bool:
+    """Whether a word is one of the stems, or begins with one that is long enough to be told by it."""
+    return any(word == stem or (len(stem) > 4 and word.startswith(stem)) for word in words for stem in stems)

@@ -1,0 +1,169 @@
+"""A draft as the text of a policy: YAML with the reasons beside it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import textwrap
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import yaml
+
+from incrowd.drafting.guessing import LONGEST_NAME, ColumnDraft
+from incrowd.sources.profile import COMMON
+
+MARK = "CONFIRM"
+
+_WIDTH = 118
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*([ .-][A-Za-z0-9_]+)*")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "drop", "quasi", "sensitive", "inf", "nan"}
+
+_HEAD = """\
+A draft of a policy{of}, made by `incrowd init`. It works as it stands, but parts of it were read off the data, and no \
+guarantee covers those: that a value is listed here would already tell that somebody has it. So a person must decide, \
+and then: incrowd release THIS_FILE -o DIR
+"""
+
+
+def write(
+    columns: Sequence[ColumnDraft],
+    decisions: Sequence[tuple[str | None, str]],
+    *,
+    title: str | None,
+    data: dict[str, Any],
+    missing_values: Sequence[str],
+    delta_exponent: int,
+) -> str:
+    """The text of the policy.
+
+    Args:
+        columns: what is proposed for each.
+        decisions: what a person has to decide, about a column or about the whole.
+        title: what the table is called, if it has a name.
+        data: where it is and how it is read.
+        missing_values: texts that mean that a value is missing.
+        delta_exponent: delta is ten to the power of minus this.
+    """
+    out = [*_comment(_HEAD.format(of=f" for {scalar(title)}" if title else "")), "#"]
+    for number, (concerned, question) in enumerate(decisions, 1):
+        about = f"{scalar(concerned)}: " if concerned is not None else ""
+        out += _comment(f"{number}. {about}{question}", hanging=3)
+    out += ["#", *_comment(f"No text that fewer than {COMMON} records share is in this draft."), "incrowd: 1"]
+    if title:
+        out.append(f"title: {scalar(title)}")
+    out += ["", "data:"]
+    if "path" not in data:
+        out.append("  # path: the file, relative to this one; or give it with --data")
+    for key, value in data.items():
+        out += _line(key, value, "relative to this file" if key == "path" else "", 2)
+    found = (
+        f"{MARK} these were found and look like no value"
+        if len(missing_values) > 1
+        else "an empty field holds no value"
+    )
+    out += _line("missing_values", list(missing_values), found, 2)
+    out += ["", "attributes:"]
+    for column in columns:
+        out += [*_attribute(column), ""]
+    return "\n".join([*out, *_ending(title, delta_exponent)]) + "\n"
+
+
+def scalar(text: str) -> str:
+    """A text as YAML: as it is if nobody could take it for something else, otherwise in quotes."""
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS and len(text) < 80:
+        return text
+    return yaml.dump(text, default_style='"', allow_unicode=True, width=10**9).rstrip("\n")
+
+
+def _attribute(column: ColumnDraft) -> list[str]:
+    if not 0 < len(column.name) <= LONGEST_NAME:
+        return [f"  # A column that is not listed is left out: {column.why}"]
+    name = scalar(column.name)
+    if column.role == "drop":
+        return [f"  {name}: drop # {column.why}"]
+    out = [f"  {name}: # {column.why}", f"    role: {column.role}", f"    type: {column.type}"]
+    for line in column.lines:
+        note = f"{MARK} {line.note}" if line.confirm else line.note
+        out += _line(line.key, line.value, note, 4)
+    if column.hint:
+        out.append(f"    # {column.hint}")
+    return out
+
+
+def _line(key: str, value: Any, note: str, indent: int) -> list[str]:
+    """A key and its value on one line, or on several if that is too short."""
+    margin, comment = " " * indent, f" # {note}" if note else ""
+    line = f"{margin}{key}: {_flow(value)}"
+    if len(line + comment) <= _WIDTH:
+        return [line + comment]
+    if isinstance(value, dict):
+        return [f"{margin}{key}:{comment}", *(part for k, v in value.items() for part in _line(k, v, "", indent + 2))]
+    if not isinstance(value, list):
+        return [f"{margin}# {note}", line] if note else [line]
+    if value and isinstance(value[0], list):
+        return [f"{margin}{key}:{comment}", *(f"{margin}  - {_flow(item)}" for item in value)]
+    return [f"{margin}{key}:{comment}", f"{margin}  [", *_wrapped(value, indent + 4), f"{margin}  ]"]
+
+
+def _wrapped(values: Sequence[Any], indent: int) -> list[str]:
+    """Items, as many on a line as go."""
+    lines, line = [], " " * indent
+    for value in values:
+        item = f"{_flow(value)},"
+        if line.strip() and len(line) + len(item) > _WIDTH:
+            lines.append(line.rstrip())
+            line = " " * indent
+        line += f"{item} "
+    return [*lines, line.rstrip()]
+
+
+def _flow(value: Any) -> str:
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_flow, value)) + "]"
+        case Decimal() if value.is_infinite():
+            return "-.inf" if value < 0 else ".inf"
+        case Decimal():
+            digits = format(value, "f")
+            return digits.rstrip("0").rstrip(".") if "." in digits else digits
+        case dt.date():
+            return value.isoformat()
+        case str():
+            return scalar(value)
+        case _:
+            return str(value)
+
+
+def _comment(text: str, hanging: int = 0) -> list[str]:
+    return textwrap.wrap(
+        " ".join(text.split(" ")).strip(),
+        _WIDTH,
+        initial_indent="# ",
+        subsequent_indent="# " + " " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _ending(title: str | None, delta_exponent: int) -> list[str]:
+    people = f"{10 ** (delta_exponent - 1):,}"
+    return [
+        "release:",
+        "  mechanism: sampled_crowd",
+        "  epsilon: 2 # the promise: the smaller, the stricter",
+        f"  delta: 1.0e-{delta_exponent} # {MARK} well below one over the number of people; fits up to {people}",
+        "  selection_epsilon: 0.2 # the part of epsilon that pays for choosing how coarse each column becomes",
+        "  # beta, the share of people who are sampled, and k, the least crowd that is published, are found to suit.",
+        "  output: parquet",
+        "",
+        "# To keep account of what all releases of this table spend together:",
+        "# ledger:",
+        "#   path: budget.sqlite",
+        f"#   dataset: {scalar(title or 'table')}",
+        "#   epsilon: 4",
+        f"#   delta: 1.0e-{delta_exponent - 1}",
+    ]

@@ -1,0 +1,301 @@
+"""What a table looks like: how its values are written, how many there are, which of them many records share.
+
+A profile is made for drafting a policy, before any domain is declared. Of texts it holds only those that at least
+`COMMON` records share: rarer ones are counted inside the engine and never leave it. Of numbers and dates it holds
+the ends, which whoever uses it must round.
+"""
+
+# ruff: noqa: S608 - queries are put together here from names of our own and quoted literals
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from incrowd.errors import DataError
+from incrowd.sources import Source, SourceColumn
+from incrowd.sources.matching import quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+COMMON = 10
+"""How many records must share a text for it to be told."""
+
+MOST_VALUES = 1000  # of a column, that are told
+
+_COUNTED = 50_000  # distinct values up to which a column's values are counted one by one
+_BLANKS = " \t\r\n\f"  # what `matching` ignores around a number
+_MISSING = ("", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "(null)", "\\n")
+# How a value may be written, the first that fits. Numbers and dates are what `matching` accepts as such.
+_WRITINGS = {
+    "digits": r"0\d+|\d{19,}",
+    "natural": r"\d{1,18}",
+    "integer": r"[+-]?\d{1,18}(\.0*)?",
+    "number": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(inf|infinity)",
+    "comma": r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+",
+    "date": r"(18|19|20|21)\d\d-\d{1,2}-\d{1,2}([t ]00:00(:00(\.0*)?)?)?",
+    "moment": r"\d{4}-\d{1,2}-\d{1,2}[t ]\d{1,2}:\d\d.*",
+    "local date": r"\d{1,2}[./-]\d{1,2}[./-](\d\d|\d{4})",
+    "mark": r"[a-z]{1,4}[.-]?\d[a-z\d.-]*",
+}
+
+
+@dataclass(frozen=True)
+class Writing:
+    """The values of a column that are written in one way.
+
+    Attributes:
+        records: how many records hold one.
+        values: how many different ones there are; in a column that is not counted, how many records again.
+        common: how many different ones at least `COMMON` records share.
+        common_records: how many records hold one of these.
+        lengths: the lengths of the shortest and the longest.
+        letters: how long all are together, record by record.
+    """
+
+    records: int
+    values: int
+    common: int
+    common_records: int
+    lengths: tuple[int, int]
+    letters: int
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """What a column holds.
+
+    Attributes:
+        name: the column's name, exactly.
+        kind: what its type can hold, in the words of `SourceColumn`.
+        records: how many records the table has.
+        missing: how many of them hold nothing, or a text that usually means so.
+        spellings: these texts, as they are written.
+        distinct: how many different values there are, missing ones apart; nearly so if `counted` is false.
+        counted: whether its values were counted one by one.
+        writings: how the values are written: flag (true, f), binary (0 and 1), digits (with leading zeros, or more
+            than a whole number has), natural (digits), integer (with a sign, or 7.0), number, comma (a decimal comma),
+            date, moment, local date (31.1.2026), mark (letters, then digits: J45.0) or text.
+        common: the texts that at least `COMMON` records share, with the number of these, at most `MOST_VALUES`.
+        blanks: how many records hold a value with blanks around it.
+        numbers: the numbers, to three digits, and how many records hold each; infinite ones left out.
+        ends: the least and the greatest number.
+        days: the first and the last date.
+    """
+
+    name: str
+    kind: str
+    records: int
+    missing: int
+    spellings: tuple[str, ...]
+    distinct: int
+    counted: bool
+    writings: dict[str, Writing]
+    common: tuple[tuple[str, int], ...]
+    blanks: int
+    numbers: tuple[tuple[float, int], ...]
+    ends: tuple[float, float] | None
+    days: tuple[dt.date, dt.date] | None
+
+    @property
+    def present(self) -> int:
+        """How many records hold a value."""
+        return self.records - self.missing
+
+    def written(self, *ways: str) -> int:
+        """How many records hold a value written in one of these ways."""
+        return sum(self.writings[way].records for way in ways if way in self.writings)
+
+    @property
+    def common_values(self) -> int:
+        """How many different values at least `COMMON` records share."""
+        return sum(writing.common for writing in self.writings.values())
+
+    @property
+    def rare_records(self) -> int:
+        """How many records hold a value that fewer than `COMMON` share."""
+        return self.present - sum(writing.common_records for writing in self.writings.values())
+
+
+@dataclass(frozen=True)
+class TableProfile:
+    """What a table holds."""
+
+    rows: int
+    columns: tuple[ColumnProfile, ...]
+
+
+def profile(source: Source, progress: Callable[[float], None] | None = None) -> TableProfile:
+    """Looks at a table, in at most three scans of it and in bounded memory.
+
+    The first scan estimates how many different values each column has. Where they are not too many they are counted,
+    in the second, and judged once each; the values of other columns are judged record by record, in the third.
+
+    Raises:
+        DataError: the table cannot be read, holds no record, or is in an engine that cannot be asked such things.
+    """
+    from incrowd.sources.duckdb import DuckDBSource
+
+    if not isinstance(source, DuckDBSource):
+        raise DataError(
+            "A policy is drafted from a file or a table in memory.",
+            code="data-kind",
+            remedy="Give a part of the table as a file.",
+        )
+    tell = progress or (lambda _part: None)
+    columns = source.columns()
+    asked = [i for i, column in enumerate(columns) if column.kind != "other"]
+    with source.connect() as (connection, scan):
+        rows, distinct = _sketch(connection, scan(asked), asked)
+        if not rows:
+            raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
+        tell(1 / 3)
+        few = [i for i in asked if distinct[i] <= _COUNTED]
+        many = [i for i in asked if distinct[i] > _COUNTED]
+        found: dict[int, list[dict[str, Any]]] = {i: [] for i in asked}
+        common: dict[int, list[tuple[str, int]]] = {i: [] for i in asked}
+        if few:
+            connection.execute(
+                f"CREATE TEMP TABLE counted AS SELECT i, value, count(*) AS n FROM {_cells(scan(few), few, columns)} "
+                "GROUP BY ALL"
+            )
+            _collect(connection, "counted", found)
+            for i, value, n in connection.sql(_COMMON_VALUES).fetchall():
+                common[i].append((value, n))
+        tell(2 / 3)
+        if many:
+            _collect(connection, f"(SELECT *, 1 AS n FROM {_cells(scan(many), many, columns)})", found)
+        tell(1.0)
+    return TableProfile(
+        rows,
+        tuple(
+            _column(column, rows, found.get(i, []), common.get(i, []), distinct[i] if i in many else None)
+            for i, column in enumerate(columns)
+        ),
+    )
+
+
+def _sketch(
+    connection: duckdb.DuckDBPyConnection, relation: str, positions: Sequence[int]
+) -> tuple[int, dict[int, int]]:
+    """The number of rows, and about how many different values each column has."""
+    wanted = ", ".join(["count(*)", *(f"approx_count_distinct(c{i})" for i in positions)])
+    [row] = connection.sql(f"SELECT {wanted} FROM {relation}").fetchall()
+    return int(row[0]), dict(zip(positions, map(int, row[1:]), strict=True))
+
+
+def _cells(relation: str, positions: Iterable[int], columns: Sequence[SourceColumn]) -> str:
+    """A row (i, value) for each record and column, the value as text."""
+    numbers = ", ".join(map(str, positions))
+    values = ", ".join(_as_text(f"c{i}", columns[i].kind) for i in positions)
+    return f"(SELECT unnest([{numbers}]) AS i, unnest([{values}]) AS value FROM {relation})"
+
+
+def _as_text(column: str, kind: str) -> str:
+    printed = f"CAST({column} AS VARCHAR)"
+    if kind not in {"float", "decimal"}:
+        return printed
+    # 7.0 is a whole number: tables in memory hold whole numbers so where some are missing.
+    whole = f"TRY_CAST(CASE WHEN {column} = trunc({column}) THEN {column} END AS BIGINT)"
+    return f"coalesce(CAST({whole} AS VARCHAR), {printed})"
+
+
+def _writing() -> str:
+    missing = ", ".join(map(quoted, _MISSING))
+    cases = " ".join(f"WHEN regexp_full_match(bare, {quoted(p)}) THEN {quoted(w)}" for w, p in _WRITINGS.items())
+    return (
+        f"CASE WHEN value IS NULL OR bare IN ({missing}) THEN 'missing' "
+        "WHEN lower(value) IN ('true', 'false', 't', 'f') THEN 'flag' WHEN value IN ('0', '1') THEN 'binary' "
+        f"{cases} ELSE 'text' END"
+    )
+
+
+def _collect(connection: duckdb.DuckDBPyConnection, cells: str, found: dict[int, list[dict[str, Any]]]) -> None:
+    """Judges values and gathers those that are written alike, numbers that agree to three digits together."""
+    size = "pow(10, floor(log10(abs(number))) - 2)"
+    query = f"""
+        WITH bare AS (SELECT *, lower(trim(value, {quoted(_BLANKS)})) AS bare FROM {cells}),
+        judged AS (SELECT *, {_writing()} AS writing FROM bare),
+        typed AS (
+            SELECT *,
+                CASE WHEN writing IN ('binary', 'digits', 'natural', 'integer', 'number')
+                    THEN TRY_CAST(bare AS DOUBLE) END AS number,
+                CASE WHEN writing = 'date' THEN TRY_CAST(regexp_extract(bare, '^[0-9-]+') AS DATE) END AS day
+            FROM judged
+        )
+        SELECT i,
+            CASE WHEN writing = 'date' AND day IS NULL THEN 'text' ELSE writing END AS writing,
+            CASE WHEN number = 0 OR isinf(number) THEN number ELSE round(number / {size}) * {size} END AS about,
+            CASE WHEN writing = 'missing' THEN value END AS spelling,
+            CAST(sum(n) AS BIGINT) AS records,
+            count(*) AS "values",
+            count(*) FILTER (n >= {COMMON}) AS common,
+            CAST(coalesce(sum(n) FILTER (n >= {COMMON}), 0) AS BIGINT) AS common_records,
+            min(number) AS least, max(number) AS most, min(day) AS first, max(day) AS last,
+            coalesce(min(length(value)), 0) AS shortest, coalesce(max(length(value)), 0) AS longest,
+            CAST(coalesce(sum(length(value) * n), 0) AS BIGINT) AS letters,
+            CAST(coalesce(sum(n) FILTER (length(bare) < length(value)), 0) AS BIGINT) AS blanks
+        FROM typed GROUP BY 1, 2, 3, 4 ORDER BY ALL
+    """
+    relation = connection.sql(query)
+    names = relation.columns
+    for row in relation.fetchall():
+        found[row[0]].append(dict(zip(names, row, strict=True)))
+
+
+_COMMON_VALUES = f"""
+    SELECT i, value, n FROM counted WHERE n >= {COMMON} AND value IS NOT NULL
+    QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, value) <= {MOST_VALUES + len(_MISSING)}
+    ORDER BY i, value
+"""
+
+
+def _column(
+    column: SourceColumn,
+    rows: int,
+    found: Sequence[dict[str, Any]],
+    common: Sequence[tuple[str, int]],
+    estimate: int | None,
+) -> ColumnProfile:
+    missing = [part for part in found if part["writing"] == "missing"]
+    there = [part for part in found if part["writing"] != "missing"]
+    spellings = {part["spelling"] for part in missing}
+    ways: dict[str, list[dict[str, Any]]] = {}
+    for part in there:
+        ways.setdefault(part["writing"], []).append(part)
+    # Numbers without end would make every range endless.
+    numbers = [part for part in there if part["about"] is not None and abs(part["about"]) != float("inf")]
+    days = [part for part in there if part["first"] is not None]
+    values = sum(part["values"] for part in there)
+    return ColumnProfile(
+        name=column.name,
+        kind=column.kind,
+        records=rows,
+        missing=sum(part["records"] for part in missing) if found else rows,
+        spellings=tuple(sorted(spelling for spelling in spellings if spelling is not None)),
+        distinct=values if estimate is None else min(values, estimate),
+        counted=estimate is None,
+        writings={way: _together(parts) for way, parts in ways.items()},
+        common=tuple((value, n) for value, n in common if value not in spellings)[:MOST_VALUES],
+        blanks=sum(part["blanks"] for part in there),
+        numbers=tuple((part["about"], part["records"]) for part in sorted(numbers, key=lambda part: part["about"])),
+        ends=(min(part["least"] for part in numbers), max(part["most"] for part in numbers)) if numbers else None,
+        days=(min(part["first"] for part in days), max(part["last"] for part in days)) if days else None,
+    )
+
+
+def _together(parts: Sequence[dict[str, Any]]) -> Writing:
+    def total(key: str) -> int:
+        return sum(part[key] for part in parts)
+
+    return Writing(
+        total("records"),
+        total("values"),
+        total("common"),
+        total("common_records"),
+        (min(part["shortest"] for part in parts), max(part["longest"] for part in parts)),
+        total("letters"),
+    )

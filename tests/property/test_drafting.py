@@ -1,0 +1,58 @@
+"""Whatever texts a table holds, its draft is a policy, and every record fits into it."""
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from incrowd.drafting import draft
+from incrowd.hierarchy import codings
+from incrowd.policy import Policy
+from incrowd.sources import open_source
+
+# Nearly numbers, dates, flags, codes and nothing.
+near = st.text("0123456789", min_size=1, max_size=6) | st.text("0127+-.,:eETtf/ \t_AJ?", max_size=8)
+dates = st.builds(
+    "{}-{}-{}{}".format,
+    st.sampled_from(["2024", "1800", "1799", "2199", "2200", "0001", "9999", "24"]),
+    st.sampled_from(["1", "02", "12", "13"]),
+    st.sampled_from(["1", "09", "29", "31", "32"]),
+    st.sampled_from(["", " 00:00", "T00:00:00", " 00:00:00.000", "T00:00Z", " 12:00", "\n", " "]),
+)
+numbers = st.builds(
+    "{}{}{}{}{}".format,
+    st.sampled_from(["", " ", "\t", "\u00a0"]),
+    st.sampled_from(["", "+", "-", "00"]),
+    st.integers(0, 10**20) | st.integers(0, 150) | st.integers(1900, 2030),
+    st.sampled_from(["", ".", ".0", ".5", ",5", "e2", "E400", "e-400", "_0"]),
+    st.sampled_from(["", " ", "\r\n", "%"]),
+)
+flags = st.sampled_from(
+    ["true", "TRUE", "f", "T", "1", "0", " true", "yes", "NA", "nan", "NaN ", "inf", "-Infinity", "∞"]
+)
+texts = st.text(max_size=5).map(lambda text: text.replace("\x00", ""))
+
+
+@st.composite
+def column(draw):
+    mostly = draw(st.sampled_from([near, dates, numbers, flags, texts]))
+    values = draw(st.lists(mostly, min_size=1, max_size=15))
+    times = draw(st.integers(1, 40))
+    odd = draw(st.lists(near | dates | numbers | flags | texts | st.none(), max_size=4))
+    return values * times + odd
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(column(), min_size=1, max_size=5), st.sampled_from(["x", "age", "zip", "year", "percent", "sex", "amount"])
+)
+def test_a_draft_fits_its_table(columns, name):
+    rows = max(20, *map(len, columns))
+    table = pa.table(
+        {
+            **{f"{name}{i}": values + [None] * (rows - len(values)) for i, values in enumerate(columns)},
+            "plain": ["a", "b"] * (rows // 2) + ["a"] * (rows % 2),
+        }
+    )
+    policy = Policy.from_text(draft(table).text)
+    source = open_source(table, missing_values=policy.data.missing_values)
+    assert source.count_by([one.coding for one in codings(policy)]).total == rows
