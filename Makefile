@@ -22,7 +22,12 @@ $(READY): pyproject.toml constraints.txt
 setup: $(READY)
 
 demo: $(READY)
-	@$(BIN)/incrowd plan crowd --epsilon 0.5 --delta 1e-6 --beta 0.2
+	@rm -rf demo && mkdir demo
+	@$(BIN)/incrowd example census -o demo/census.csv --rows 100000
+	@$(BIN)/incrowd release demo/census.yaml -o demo/release
+	@$(BIN)/incrowd verify demo/release | tail -n 1
+	@$(BIN)/incrowd estimate demo/release --by sex
+	@echo "Open demo/release/report.html in a browser; demo/release.internal/report.html is for the publisher only."
 
 lint: $(READY)
 	$(BIN)/ruff check .
