@@ -109,23 +109,23 @@ def plan_pram(
     from incrowd.guarantees.shuffling import central_epsilon
 
     sizes = tuple(domain)
-    match (k, epsilon, rho):
-        case (None, None, None):
-            raise ParameterError(
-                "A randomised release needs k, epsilon, both, or rho.",
-                code="parameter-combination",
-                remedy="Give k and/or epsilon to find rho, or rho to see what it promises.",
-            )
-        case (_, _, float() | int()) if k is not None or epsilon is not None:
+    if rho is not None:
+        if k is not None or epsilon is not None:
             raise ParameterError(
                 "Give rho, or what it should reach (k, epsilon), not both.", code="parameter-combination"
             )
-        case (_, None, None):
-            rho = randomisation.retention_for_k(k, records, sizes)
-        case (None, _, None):
-            rho = randomisation.retention_for_epsilon(epsilon, sizes)
-        case (_, _, None):
-            rho = randomisation.retention_for_both(k, epsilon, records, sizes)
+    elif k is not None and epsilon is not None:
+        rho = randomisation.retention_for_both(k, epsilon, records, sizes)
+    elif k is not None:
+        rho = randomisation.retention_for_k(k, records, sizes)
+    elif epsilon is not None:
+        rho = randomisation.retention_for_epsilon(epsilon, sizes)
+    else:
+        raise ParameterError(
+            "A randomised release needs k, epsilon, both, or rho.",
+            code="parameter-combination",
+            remedy="Give k and/or epsilon to find rho, or rho to see what it promises.",
+        )
     attributes = [randomisation.RetentionReplacement(rho, size) for size in sizes]
     central = central_epsilon(attributes, records, delta)
     return PramPlan(

@@ -1,9 +1,9 @@
 """Theorem 6 of Li, Qardaji and Su lets the mapping be chosen on the sample. It is false there; here is the computation.
 
-The choice. Let T be the sample, t a record, "others" the sampled records besides t that share t's group under the mapping
-g₁. Choose g₁ with probability ½·exp(ε₁(s − 1)) where s = [t ∈ T] − max(0, others − 19). One record changes s by at most 1,
-so the choice is ε₁-DP as a procedure on T. But it leans towards g₁ exactly when t is there and the group is about to be
-published.
+The choice. Let T be the sample, t a record, "others" the sampled records besides t that share t's group under the
+mapping g₁. Choose g₁ with probability ½·exp(ε₁(s − 1)) where s = [t ∈ T] − max(0, others − 19). One record changes s
+by at most 1, so the choice is ε₁-DP as a procedure on T. But it leans towards g₁ exactly when t is there and the group
+is about to be published.
 """
 
 import math
@@ -48,7 +48,7 @@ def test_theorem_6_is_false_on_the_sample(beta, promised, true):
 
 
 def test_the_choice_itself_is_private_as_the_theorem_asks():
-    """The counter-example keeps to the theorem's condition: adding a record to T moves the probability by e^{±ε₁} at most."""
+    """The counter-example keeps to the theorem's condition: a record of T moves the probability by e^{±ε₁} at most."""
 
     def probability(t_sampled, others):
         return 0.5 * math.exp(t_sampled - max(0, others - 19) - 1)
