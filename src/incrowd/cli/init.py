@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,7 +83,11 @@ def _show(console: Console, draft: Draft) -> None:
     for number, decision in enumerate(draft.decisions, 1):
         about = "" if decision.column is None else f"{_name(decision.column)}: "
         console.print(Text(f"{number}. {about}{decision.question}"), soft_wrap=True)
-    console.print(Text(f"\nThe draft is in {draft.path}. When you have decided: incrowd release {draft.path} -o DIR"))
+    console.print(
+        Text(
+            f"\nThe draft is in {draft.path}. When you have decided: incrowd release {shlex.quote(str(draft.path))} -o DIR"
+        )
+    )
 
 
 def _name(name: str) -> str:

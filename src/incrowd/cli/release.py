@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,4 +99,5 @@ def _show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> No
             "No crowd was large enough to be published. Coarser levels, a larger epsilon or a larger table would help.",
             soft_wrap=True,
         )
-    console.print(f"Anyone can check it: incrowd verify {Path(results[0]['release']).parent}", soft_wrap=True)
+    where = shlex.quote(str(Path(results[0]["release"]).parent))
+    console.print(f"Anyone can check it: incrowd verify {where}", soft_wrap=True)
