@@ -74,6 +74,7 @@ CODES: Mapping[str, str] = {
     "data-missing": "Neither the policy nor the caller names a table.",
     "column-unlisted": "The table has columns that the policy does not name, and the policy refuses such.",
     "ledger-budget-differs": "The budget in the policy is not the one in the ledger.",
+    "draft-empty": "No column of a table seems fit to be published, so no policy can be drafted.",
     # outputs
     "output-unwritable": "A result could not be written where it was asked for.",
     "output-exists": "A file that would be written exists already.",

@@ -83,11 +83,8 @@ def _show(console: Console, draft: Draft) -> None:
     for number, decision in enumerate(draft.decisions, 1):
         about = "" if decision.column is None else f"{_name(decision.column)}: "
         console.print(Text(f"{number}. {about}{decision.question}"), soft_wrap=True)
-    console.print(
-        Text(
-            f"\nThe draft is in {draft.path}. When you have decided: incrowd release {shlex.quote(str(draft.path))} -o DIR"
-        )
-    )
+    where = shlex.quote(str(draft.path))
+    console.print(Text(f"\nThe draft is in {draft.path}. When you have decided: incrowd release {where} -o DIR"))
 
 
 def _name(name: str) -> str:

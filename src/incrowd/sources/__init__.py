@@ -1,0 +1,124 @@
+"""Where tables come from: one small protocol, one module per engine.
+
+An engine does one thing: recode the columns of a table and count how many records fall into each cell. It draws
+nothing at random, so that no task run twice and no cached column can break a promise.
+
+**What matches what**, in every engine and every file format:
+
+- A declared *text* matches that text exactly: nothing is trimmed, folded or normalised. Whole numbers, decimals,
+  dates and booleans are compared as they print; floating-point numbers and timestamps have no one printed form, so
+  such a column cannot have a domain of texts.
+- A declared *whole number* matches its value: ``07``, ``7``, ``+7``, ``7.0`` and a floating-point 7 are all 7;
+  ``7.5`` is outside. Blanks around a number are ignored. 64-bit integers are exact.
+- A declared *decimal* matches its exact decimal value: ``1.50`` is 1.5.
+- *Cut points* compare the nearest floating-point number.
+- A declared *date* matches ``2024-02-29``, with or without a time of midnight; any other time is outside.
+- A declared *boolean* matches true, t and 1 or false, f and 0, in capitals or not.
+- *Missing* are nulls, not-a-numbers, and the texts the caller lists (``missing_values``, by default the empty text),
+  unless the domain declares that very text.
+
+Anything else is outside the domain. Every record is read, and every one is counted, refused or dropped on purpose.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Protocol, TypeGuard
+
+from incrowd.domain import Coding
+from incrowd.errors import DataError
+from incrowd.histogram import Histogram
+
+ENTRY_POINTS = "incrowd.sources"
+
+Progress = Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class SourceColumn:
+    """A column of a source, and the kind of values its type can hold.
+
+    Attributes:
+        name: the column's name, exactly.
+        kind: text, integer, decimal, float, boolean, date, timestamp, null (no values at all) or other.
+    """
+
+    name: str
+    kind: str
+
+
+class Source(Protocol):
+    """A table that can be counted."""
+
+    def columns(self) -> list[SourceColumn]:
+        """The columns, in order."""
+        ...
+
+    def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
+        """Codes the columns named by `codings` and counts each combination, in one scan.
+
+        Args:
+            codings: how each column becomes integers; the histogram has these columns in this order.
+            progress: called now and then, from any thread, with the part done, between 0 and 1.
+
+        Raises:
+            DataError: the table cannot be read, lacks a column, holds no record, or holds records that a coding
+                refuses; then one error names every column concerned and counts the records.
+        """
+        ...
+
+
+def open_source(thing: Any, **options: Any) -> Source:
+    """Opens whatever holds a table.
+
+    Args:
+        thing: the name of a CSV, TSV, Parquet or JSON-lines file (text also compressed as .gz or .zst), a pattern such
+            as ``parts/*.parquet``, a list of names; a pandas or Polars table, an Arrow table, reader or data set, a
+            DuckDB relation; or anything that an installed entry point of the group ``incrowd.sources`` recognises. An
+            entry point names a function that is called as this one is and returns a source, or None.
+        options: how to read it; see `incrowd.sources.options.Options`.
+    """
+    if _is_source(thing):
+        return thing
+    source = _open_builtin(thing, options)
+    if source is not None:
+        return source
+    for entry in entry_points(group=ENTRY_POINTS):
+        found = entry.load()(thing, **options)
+        if _is_source(found):
+            return found
+    if isinstance(thing, str):
+        raise DataError(
+            "The table is given as an address that no installed engine reads.",
+            code="data-format",
+            remedy="Give the name of a local file, or install the engine for it.",
+        )
+    raise DataError(
+        f"An object of type {type(thing).__qualname__} is no table that can be read.",
+        code="data-kind",
+        remedy="Give a file name, a pandas, Polars or Arrow table, or a DuckDB relation.",
+    )
+
+
+def _is_source(thing: object) -> TypeGuard[Source]:
+    # By its class: to ask some tables for an attribute makes them work.
+    return callable(getattr(type(thing), "count_by", None))
+
+
+def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
+    from incrowd.sources.duckdb import DuckDBSource
+    from incrowd.sources.files import find_files, open_files
+    from incrowd.sources.memory import open_memory
+    from incrowd.sources.options import Options
+
+    names = thing if isinstance(thing, list | tuple) else [thing]
+    if names and all(isinstance(name, str | os.PathLike) for name in names):
+        if any("://" in os.fspath(name) for name in names):
+            return None
+        reading = Options(**options)
+        return DuckDBSource(open_files(find_files(names), reading), reading)
+    table = open_memory(thing)
+    return None if table is None else DuckDBSource(table, Options(**options))

@@ -1,0 +1,328 @@
+"""Counting with DuckDB: files and in-memory tables on one machine, in one scan, in bounded memory."""
+
+# ruff: noqa: S608 - queries are put together here from names of our own and quoted literals
+
+from __future__ import annotations
+
+import difflib
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+
+from incrowd.domain import Coding
+from incrowd.errors import DataError, IncrowdError, InternalError, ParameterError
+from incrowd.histogram import Histogram, arrow_integers, arrow_texts, smallest_type
+from incrowd.sources import Progress, SourceColumn
+from incrowd.sources.files import Table
+from incrowd.sources.matching import Match, can_hold, column_kind, domain_kind, match
+from incrowd.sources.options import Options
+from incrowd.sources.tally import conclude, outside_code
+
+Scan = Callable[[Sequence[int]], str]
+
+# The keys that one integer holds: of which column, from which bit on, and how many bits wide.
+Word = list[tuple[Match, int, int]]
+
+_WORD_BITS = 62
+_RESULT_ROWS = 2**17
+_POLL_SECONDS = 0.1
+_SHOWN_VALUES = 5
+_MISTAKES = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ParserException,
+    duckdb.InternalException,
+    duckdb.NotImplementedException,
+)
+
+
+class DuckDBSource:
+    """A table that DuckDB scans."""
+
+    def __init__(self, table: Table, options: Options) -> None:
+        self._table = table
+        self._options = options
+
+    def columns(self) -> list[SourceColumn]:
+        """The columns, in order."""
+        everything = range(len(self._table.names))
+        with self.connect() as (connection, scan):
+            types = _types(connection, scan(everything), everything)
+        return [SourceColumn(name, column_kind(types[i])) for i, name in enumerate(self._table.names)]
+
+    def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
+        """Codes and counts in one scan, as `Source.count_by` promises."""
+        positions = self._positions(codings)
+        with self.connect() as (connection, scan):
+            relation = scan(positions)
+            matches = self._matches(codings, positions, _types(connection, relation, positions))
+            for i, m in enumerate(matches):
+                _create_lookup(connection, f"lookup{i}", m)
+            words = _words(matches)
+            with ThreadPoolExecutor(max_workers=1) as beside, _polling(connection, progress):
+                verification = beside.submit(self._table.verify)
+                try:
+                    codes, counts = _fetch(connection, _query(relation, positions, matches, words), words)
+                finally:
+                    # A damaged file is the better explanation for whatever the scan stumbled over.
+                    verification.result()
+            rows, known = int(counts.sum()), self._table.rows
+            if known is not None and known != rows:
+                raise InternalError("Counting lost or doubled rows.", counted=rows, expected=known)
+
+            def examples(column: str) -> list[str]:
+                [(coding, position)] = [(c, i) for c, i in zip(codings, positions, strict=True) if c.column == column]
+                again = scan([position])
+                [how] = self._matches([coding], [position], _types(connection, again, [position]), exact=True)
+                _create_lookup(connection, "lookup0", how)
+                query = _examples_query(again, position, how, outside_code(coding))
+                return [value for (value,) in connection.sql(query).fetchall()]
+
+            return conclude(codings, codes, counts, examples if self._options.show_values else None)
+
+    @contextmanager
+    def connect(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Scan]]:
+        """A connection, and a function that opens the columns at given positions there.
+
+        The function returns what to write after FROM; the columns are called ``c<position>``. What the engine finds
+        wrong meanwhile becomes an error of ours: its own messages quote the data.
+        """
+        with tempfile.TemporaryDirectory(prefix="incrowd-", dir=self._options.temp_directory) as work:
+            connection = _connection(self._options, Path(work))
+            try:
+                yield connection, lambda positions: self._table.attach(connection, Path(work), positions)
+            except (duckdb.Error, UnicodeDecodeError) as error:
+                raise _translated(error) from None
+            finally:
+                connection.close()
+
+    def _positions(self, codings: Sequence[Coding]) -> list[int]:
+        names = [coding.column for coding in codings]
+        if len(set(names)) != len(names):
+            raise ParameterError("A column is to be coded twice.", code="data-columns")
+        unknown = [name for name in names if name not in self._table.names]
+        if unknown:
+            raise _unknown(unknown, self._table.names)
+        if any(self._table.names.count(name) > 1 for name in names):
+            raise DataError("Several columns have no name.", code="data-columns", remedy="Name the one that is meant.")
+        return [self._table.names.index(name) for name in names]
+
+    def _matches(
+        self, codings: Sequence[Coding], positions: Sequence[int], types: Mapping[int, str], *, exact: bool = False
+    ) -> list[Match]:
+        misfits = [
+            f"{coding.column!r} is of kind {column_kind(types[i])}, its domain of kind {domain_kind(coding.domain)}"
+            for coding, i in zip(codings, positions, strict=True)
+            if not can_hold(column_kind(types[i]), coding.domain)
+        ]
+        if misfits:
+            raise DataError(
+                f"Columns cannot hold what is declared: {'; '.join(misfits)}.",
+                code="column-type",
+                remedy="Declare a domain of the column's own kind, or convert the column.",
+            )
+        return [
+            match(coding, f"c{i}", types[i], self._options, named=f"v{number}", lookup=f"lookup{number}", exact=exact)
+            for number, (coding, i) in enumerate(zip(codings, positions, strict=True))
+        ]
+
+
+def _connection(options: Options, work: Path) -> duckdb.DuckDBPyConnection:
+    config: dict[str, Any] = {
+        "memory_limit": options.memory_limit,
+        "temp_directory": str(work / "spill"),
+        "preserve_insertion_order": "false",
+        # Nothing is fetched from a network, and no variable of the caller is taken for a table.
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        # Smallest and largest values noted in a file may be wrong or leave out not-a-numbers: values are looked at.
+        "disabled_optimizers": "statistics_propagation",
+    }
+    if options.threads is not None:
+        config["threads"] = options.threads
+    connection = duckdb.connect(":memory:", config=config)
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _types(connection: duckdb.DuckDBPyConnection, relation: str, positions: Sequence[int]) -> dict[int, str]:
+    if not positions:
+        return {}
+    columns = ", ".join(f"c{i}" for i in positions)
+    types = connection.sql(f"SELECT {columns} FROM {relation}").types
+    return dict(zip(positions, map(str, types), strict=True))
+
+
+def _create_lookup(connection: duckdb.DuckDBPyConnection, name: str, how: Match) -> None:
+    if how.lookup is None:
+        return
+    columns = [arrow_texts(how.lookup.values), arrow_integers(how.lookup.codes.astype(np.int32))]
+    connection.register("entries", pa.Table.from_arrays(columns, names=["value", "code"]))
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT CAST(value AS {how.lookup.type}) AS value, code FROM entries"
+    )
+    connection.unregister("entries")
+
+
+def _words(matches: Sequence[Match]) -> list[Word]:
+    """Several keys share one 64-bit integer, which is faster to group by than many small columns."""
+    words: list[Word] = []
+    filled = _WORD_BITS
+    for m in matches:
+        width = (m.keys - 1).bit_length()
+        if filled + width > _WORD_BITS:
+            words.append([])
+            filled = 0
+        words[-1].append((m, filled, width))
+        filled += width
+    return words
+
+
+def _query(relation: str, positions: Sequence[int], matches: Sequence[Match], words: Sequence[Word]) -> str:
+    groups = [
+        # What is null anywhere makes the whole quick word null, and only then is the slower one worked out.
+        f"coalesce({_packed((m.quick, shift) for m, shift, _ in w)}, {_packed((m.key, shift) for m, shift, _ in w)})"
+        for w in words
+    ]
+    return f"SELECT {', '.join([*groups, 'count(*)'])} FROM {_matched(relation, positions, matches)} GROUP BY ALL"
+
+
+def _packed(keys: Iterable[tuple[str, int]]) -> str:
+    return " | ".join(f"({key}) * {2**shift}::BIGINT" for key, shift in keys)
+
+
+def _matched(relation: str, positions: Sequence[int], matches: Sequence[Match]) -> str:
+    """Every row of the relation, with its typed values v0, v1, … and what the lookups say of them."""
+    columns = [f"c{i}" for i in positions]
+    values = [f"{m.value} AS v{i}" for i, m in enumerate(matches)]
+    joins = [f" LEFT JOIN lookup{i} ON v{i} = lookup{i}.value" for i, m in enumerate(matches) if m.lookup]
+    return f"(SELECT {', '.join([*columns, *values]) or '1'} FROM {relation}){''.join(joins)}"
+
+
+def _fetch(
+    connection: duckdb.DuckDBPyConnection, query: str, words: Sequence[Word]
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """The codes of each group, column by column, and its count."""
+    batches = []
+    for batch in connection.sql(query).to_arrow_reader(_RESULT_ROWS):
+        *packed, counts = (np.from_dlpack(column) for column in batch.columns)
+        codes = [_codes(integers, *place) for integers, word in zip(packed, words, strict=True) for place in word]
+        batches.append([*codes, counts])
+    if not batches:
+        return [np.zeros(0, dtype=np.uint8) for word in words for _ in word], np.zeros(0, dtype=np.int64)
+    *codes, counts = (np.concatenate(parts) for parts in zip(*batches, strict=True))
+    return codes, counts
+
+
+def _codes(integers: np.ndarray, how: Match, shift: int, width: int) -> np.ndarray:
+    keys: np.ndarray = (integers >> shift) & (2**width - 1)
+    return keys.astype(smallest_type(how.keys)) if how.codes is None else how.codes[keys]
+
+
+def _examples_query(relation: str, position: int, how: Match, outside: int) -> str:
+    return (
+        f"SELECT DISTINCT CAST(c{position} AS VARCHAR) FROM {_matched(relation, [position], [how])} "
+        f"WHERE {how.key} = {outside} ORDER BY 1 LIMIT {_SHOWN_VALUES}"
+    )
+
+
+@contextmanager
+def _polling(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -> Iterator[None]:
+    if progress is None:
+        yield
+        return
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    done = threading.Event()
+
+    def poll() -> None:
+        while not done.wait(_POLL_SECONDS):
+            percent = connection.query_progress()
+            if percent >= 0:
+                progress(min(percent / 100, 1.0))
+
+    poller = threading.Thread(target=poll, daemon=True)
+    poller.start()
+    try:
+        yield
+    finally:
+        done.set()
+        poller.join()
+    progress(1.0)
+
+
+def _unknown(unknown: list[str], names: Sequence[str]) -> DataError:
+    hints = []
+    for name in unknown:
+        # Only names that look alike are told: where a header is lacking, the first record stands in its place.
+        near = difflib.get_close_matches(name.strip().lower(), {n.strip().lower(): n for n in names}, n=1, cutoff=0.75)
+        original = next((n for n in names if near and n.strip().lower() == near[0]), None)
+        hints.append(f"{name!r}" + (f" (did you mean {original!r}?)" if original is not None else ""))
+    return DataError(
+        f"The table has no column {', '.join(hints)}.",
+        code="column-unknown",
+        remedy="Names must be equal to the letter. The first line of a text file must hold them.",
+        details={"columns": unknown},
+    )
+
+
+def _translated(error: Exception) -> IncrowdError:
+    """What an error of the engine means to the person, in words of ours."""
+    text = str(error)
+    line = re.search(r"(?:on Line: |in line )(\d+)", text)
+    where = f" (line {line[1]})" if line else ""
+    details = {"line": int(line[1])} if line else {}
+
+    def data_error(message: str, code: str, remedy: str) -> DataError:
+        return DataError(message, code=code, remedy=remedy, details=details)
+
+    if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in text or "max_temp_directory_size" in text:
+        return data_error(
+            "Counting needs more memory or temporary disk space than it may use.",
+            "data-memory",
+            "Raise the limit (memory_limit), or give a larger place for temporary files (temp_directory).",
+        )
+    if isinstance(error, UnicodeDecodeError) or re.search(r"[Ii]nvalid unicode|UTF-8|not utf-8", text):
+        return data_error(
+            f"The file is not text in UTF-8{where}.",
+            "data-encoding",
+            "Say which encoding it is in; files from Windows are often windows-1252 or latin-1.",
+        )
+    if "Expected Number of Columns" in text:
+        return data_error(
+            f"A line has more or fewer fields than the header{where}.",
+            "data-malformed",
+            "Correct the line. If many are wrong, the delimiter may be another one (delimiter).",
+        )
+    if "unterminated quote" in text:
+        return data_error(
+            f"A quoted field is not closed properly{where}.",
+            "data-malformed",
+            "Close it; quotes inside quoted fields are doubled.",
+        )
+    if "Maximum line size" in text or "maximum_object_size" in text:
+        return data_error(
+            f"A line is too long to be a record{where}.",
+            "data-line-too-long",
+            "Look for a quote that is not closed, or for line ends that are lacking.",
+        )
+    if "state machine reached an invalid state" in text:
+        return data_error(
+            "Line ends are mixed, or a field holds a line end without being quoted.",
+            "data-malformed",
+            "Use the same line end throughout the file.",
+        )
+    if "JSON" in text:
+        return data_error(f"A line is no JSON object of the right form{where}.", "data-malformed", "Correct the line.")
+    if isinstance(error, _MISTAKES):
+        return InternalError(f"The engine refused a query ({type(error).__name__}).")
+    return data_error("The table is damaged or cannot be read to its end.", "data-unreadable", "Get a complete copy.")

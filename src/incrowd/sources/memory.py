@@ -1,0 +1,165 @@
+"""Tables that are already in memory, or stream from somewhere else, all by way of Arrow."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from incrowd.errors import DataError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ArrowTable:
+    """Columns that can be had as an Arrow table or stream.
+
+    Attributes:
+        names: the columns' names, in order.
+        rows: the number of rows, if it is known.
+        read: gives the columns at these positions, as a table or a stream.
+    """
+
+    names: tuple[str, ...]
+    rows: int | None
+    read: Callable[[list[int]], Any]
+
+    def attach(self, connection: duckdb.DuckDBPyConnection, _workdir: Path, positions: Sequence[int]) -> str:
+        """Registers the columns at these positions; column i is called ``c<i>``."""
+        import pyarrow as pa
+
+        chosen = list(positions) or [0]
+        try:
+            data = self.read(chosen)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            raise DataError(
+                "A column of the table holds values of several types, or of a type that cannot be read.",
+                code="column-type",
+                remedy="Give every column one type: texts, numbers, dates or booleans.",
+            ) from None
+        connection.register("incoming", _plain(data, [f"c{position}" for position in chosen]))
+        return "incoming"
+
+    def verify(self) -> None:
+        """Nothing can be cut short here."""
+
+
+def open_memory(thing: Any) -> ArrowTable | None:
+    """Recognises pandas, Polars and Arrow tables, DuckDB relations, and whatever else streams Arrow."""
+    import duckdb
+    import pyarrow as pa
+
+    pandas, polars, datasets = (sys.modules.get(name) for name in ("pandas", "polars", "pyarrow.dataset"))
+    if pandas and isinstance(thing, pandas.DataFrame):
+        return _named(
+            [str(name) for name in thing.columns],
+            len(thing),
+            lambda at: pa.Table.from_pandas(
+                thing.iloc[:, at].set_axis([f"c{i}" for i in at], axis=1), preserve_index=False
+            ),
+        )
+    if polars and isinstance(thing, polars.LazyFrame):
+        names = thing.collect_schema().names()
+        return _named(names, None, lambda at: thing.select([names[i] for i in at]).collect().to_arrow())
+    if polars and isinstance(thing, polars.DataFrame):
+        return _named(thing.columns, thing.height, lambda at: thing[:, at].to_arrow())
+    if isinstance(thing, duckdb.DuckDBPyRelation):
+        references = [f"#{i + 1} AS c{i}" for i in range(len(thing.columns))]
+        return _named(
+            thing.columns, None, lambda at: thing.project(", ".join(references[i] for i in at)).to_arrow_reader()
+        )
+    if isinstance(thing, pa.RecordBatch):
+        thing = pa.Table.from_batches([thing])
+    if isinstance(thing, pa.Table):
+        return _named(thing.column_names, thing.num_rows, thing.select)
+    if datasets and isinstance(thing, datasets.Dataset):
+        names = thing.schema.names
+        return _named(names, None, lambda at: thing.scanner(columns=[names[i] for i in at]).to_reader())
+    if isinstance(thing, pa.RecordBatchReader):
+        return _named(thing.schema.names, None, _Once(thing))
+    if hasattr(thing, "__arrow_c_stream__"):
+        return open_memory(pa.RecordBatchReader.from_stream(thing))
+    return None
+
+
+class _Once:
+    """A stream, which can be read only once."""
+
+    def __init__(self, reader: pa.RecordBatchReader) -> None:
+        self._reader: pa.RecordBatchReader | None = reader
+        self._schema = reader.schema
+
+    def __call__(self, positions: list[int]) -> Any:
+        import pyarrow as pa
+
+        schema = pa.schema([self._schema.field(i) for i in positions])
+        if self._reader is None:
+            raise DataError(
+                "The stream has been read already, and can be read only once.",
+                code="data-unreadable",
+                remedy="Read it into a table first.",
+            )
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            reader, self._reader = self._reader, None
+            for batch in reader or ():
+                yield pa.RecordBatch.from_arrays([batch.column(i) for i in positions], schema=schema)
+
+        return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _named(names: Sequence[str], rows: int | None, read: Callable[[list[int]], Any]) -> ArrowTable:
+    check_names(names)
+    return ArrowTable(tuple(names), rows, read)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Refuses two columns of the same name, by position: a name may be a value where a header is lacking."""
+    if not names:
+        raise DataError("The table has no columns.", code="data-empty", remedy="Check that it is the right one.")
+    first: dict[str, int] = {}
+    for position, name in enumerate(names, start=1):
+        # Columns without a name cannot be asked for, so any number of them may be there.
+        if name and name in first:
+            raise DataError(
+                f"Columns {first[name]} and {position} have the same name.",
+                code="data-columns",
+                remedy="Rename one of them; the first line of a text file must hold the columns' names.",
+            )
+        first[name] = position
+
+
+def _plain(data: Any, names: list[str]) -> Any:
+    """The same data under other names, in types that the engine takes."""
+    import pyarrow as pa
+
+    target = pa.schema(
+        [pa.field(name, _plain_type(field.type)) for name, field in zip(names, data.schema, strict=True)]
+    )
+    if isinstance(data, pa.Table):
+        return data.rename_columns(names).cast(target)
+    if [field.type for field in data.schema] == [field.type for field in target] and data.schema.names == names:
+        return data
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in data:
+            yield pa.RecordBatch.from_arrays(
+                [array.cast(field.type) for array, field in zip(batch.columns, target, strict=True)], schema=target
+            )
+
+    return pa.RecordBatchReader.from_batches(target, batches())
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_float16(type_):
+        return pa.float32()
+    if pa.types.is_decimal256(type_):
+        return pa.decimal128(type_.precision, type_.scale) if type_.precision <= 38 else pa.string()
+    return type_

@@ -1,0 +1,117 @@
+"""From the codes that an engine counted to a histogram, or to the one error that says what is wrong.
+
+An engine gives every record one code per column: the final code of its value if the value is declared; else
+`outside_code`; else, for a missing value, `missing_code`. Where the coding has no place for such a value, these lie
+behind the last label, so that faults are counted in the same scan as everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from incrowd.domain import Coding
+from incrowd.errors import DataError
+from incrowd.histogram import Column, Histogram
+
+Examples = Callable[[str], list[str]]
+
+
+def value_codes(coding: Coding) -> np.ndarray:
+    """The final code of each declared value."""
+    values = len(coding.domain.labels)
+    return np.arange(values) if coding.recode is None else np.asarray(coding.recode.to)[:values]
+
+
+def outside_code(coding: Coding) -> int:
+    """The code of values outside the domain: their bucket's, or one behind the last label."""
+    if coding.other_code is None:
+        return len(coding.labels)
+    return coding.other_code if coding.recode is None else int(coding.recode.to[coding.other_code])
+
+
+def missing_code(coding: Coding) -> int:
+    """The code of missing values: their cell's, or two behind the last label."""
+    if coding.missing_code is None:
+        return len(coding.labels) + 1
+    return coding.missing_code if coding.recode is None else int(coding.recode.to[coding.missing_code])
+
+
+def conclude(
+    codings: Sequence[Coding],
+    codes: Sequence[np.ndarray],
+    counts: np.ndarray,
+    examples: Examples | None = None,
+) -> Histogram:
+    """The histogram of counted codes.
+
+    A record with a missing value in a column that drops such records is left out before anything else is judged.
+
+    `examples`, given a column, finds a few of its values outside the domain; without it, no value is ever shown.
+
+    Raises:
+        DataError: some record has a value that its column's coding refuses, or no record is left.
+    """
+    if not counts.sum():
+        raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
+    dropped = np.zeros(len(counts), dtype=bool)
+    for coding, code in zip(codings, codes, strict=True):
+        if coding.missing == "drop":
+            dropped |= code == len(coding.labels) + 1
+    if dropped.any():
+        kept = ~dropped
+        codes, counts = [code[kept] for code in codes], counts[kept]
+    faults: dict[str, dict[str, int]] = {}
+    for coding, code in zip(codings, codes, strict=True):
+        found = {
+            "outside": int(counts[code == len(coding.labels)].sum()),
+            "missing": int(counts[code == len(coding.labels) + 1].sum()),
+        }
+        if any(found.values()):
+            faults[coding.column] = found
+    if faults:
+        raise _refusal(faults, examples)
+    if not counts.size:
+        raise DataError(
+            "Every record has a missing value in a column that drops such records.",
+            code="data-empty",
+            remedy="Keep missing values in that column, or leave the column out.",
+        )
+    return Histogram.of(
+        [Column(c.column, c.labels, code) for c, code in zip(codings, codes, strict=True)],
+        counts,
+    )
+
+
+def _refusal(faults: Mapping[str, Mapping[str, int]], examples: Examples | None) -> DataError:
+    outside = [column for column, found in faults.items() if found["outside"]]
+    shown = {column: _shown(column, examples) for column in outside}
+    phrases = []
+    for column, found in faults.items():
+        if found["outside"]:
+            phrases.append(
+                f"{column!r} has {_records(found['outside'])} with a value outside its domain{shown[column]}"
+            )
+        if found["missing"]:
+            phrases.append(f"{column!r} has {_records(found['missing'])} without a value")
+    return DataError(
+        f"The table does not fit its declaration: {'; '.join(phrases)}.",
+        code="values-outside-domain" if outside else "values-missing",
+        remedy="Correct the data, declare the values, or say in the policy how to treat them "
+        "(a bucket for other values; keep or drop missing ones).",
+        details={"columns": {column: dict(found) for column, found in faults.items()}},
+    )
+
+
+def _shown(column: str, examples: Examples | None) -> str:
+    if examples is None:
+        return ""
+    try:
+        return f" ({', '.join(map(repr, examples(column)))})"
+    except DataError:  # a stream that is gone by now
+        return ""
+
+
+def _records(number: int) -> str:
+    return "1 record" if number == 1 else f"{number} records"
