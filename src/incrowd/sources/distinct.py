@@ -21,7 +21,8 @@ def distinct_counts(source: DuckDBSource, columns: Sequence[str] | None = None) 
         raise DataError(
             f"The table has no column {unknown[0]!r}.",
             code="column-unknown",
-            remedy=f"It has: {', '.join(map(repr, names[:20]))}.",
+            # Not which it has: in a file without a header the names would be somebody's record.
+            remedy=f"Look at its header; it has {len(names)} columns.",
         )
     positions = range(len(names)) if columns is None else [names.index(name) for name in columns]
     with source.connect() as (connection, scan):

@@ -166,7 +166,8 @@ def _narrow(coding: Coding, value: str, named: str, missing: str) -> Match | Non
     if coding.recode is not None or coding.other is not None:
         return None
     if isinstance(domain, DateRange):
-        first, last, number = 0, len(domain.labels) - 1, f"({named} - CAST('{domain.labels[0]}' AS DATE))"
+        first, last = 0, len(domain.labels) - 1
+        number = f"CASE WHEN isfinite({named}) THEN {named} - CAST('{domain.labels[0]}' AS DATE) END"
     elif domain_kind(domain) == "integer":
         (first, last), number = _ends(domain), named
     else:

@@ -211,6 +211,31 @@ def test_whole_numbers_match_by_value_in_every_type(engine):
         assert got == {str(t): {"7": 2, "8": 1} for t in types}
 
 
+@pytest.mark.parametrize("low", [0, 1, -3, -40_000, 200, 65_000, 10**9])
+def test_numbers_just_outside_are_outside_whatever_their_size(engine, low):
+    high = low + 600
+    inside = [low, low + 1, high, None]
+    beyond = [low - 1, high + 1, -1 - high, 254, 255, 256, 257, 258, 32_766, 32_767, 32_768, -32_768, -32_769,
+              65_534, 65_535, 65_536, 65_537, 2**31 - 1, 2**31, 2**63 - 1, -(2**63)]  # fmt: skip
+    beyond = [n for n in beyond if not low <= n <= high]
+    listed = Categories(tuple(range(high, low - 1, -1)))
+    table = columns(x=inside, y=inside)
+    kept = marginals(
+        engine(table),
+        Coding("x", IntegerRange(low, high), missing="keep"),
+        Coding("y", listed, missing="keep"),
+    )
+    assert kept == {key: {str(low): 1, str(low + 1): 1, str(high): 1, None: 1} for key in "xy"}
+    table = columns(x=beyond + inside, y=beyond + inside, z=beyond + inside)
+    error = refused(
+        engine(table),
+        Coding("x", IntegerRange(low, high), missing="keep"),
+        Coding("y", listed, missing="keep"),
+        Coding("z", IntegerRange(low, high), missing="keep", other="other"),
+    )
+    assert error.details["columns"] == {key: {"outside": len(beyond), "missing": 0} for key in "xy"}
+
+
 def test_whole_numbers_written_as_text(engine):
     good = ["7", "07", "+7", "7.0", "7.", " 7", "7 ", "007.000"]
     bad = [

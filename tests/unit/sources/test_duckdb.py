@@ -1,6 +1,7 @@
 """DuckDB on files as publishers have them, on tables in memory, and on the benchmark tables."""
 
 import csv
+import datetime as dt
 import gzip
 import io
 import json
@@ -18,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from incrowd import sources
-from incrowd.domain import Categories, Coding, IntegerRange
+from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange
 from incrowd.errors import DataError, InternalError, ParameterError
 from incrowd.histogram import Column, Histogram
 from incrowd.sources import SourceColumn, open_source
@@ -377,9 +378,20 @@ def test_a_file_that_notes_wrong_statistics_is_read_all_the_same(tmp_path):
     if pq.read_metadata(path).row_group(0).column(0).statistics.max != 3:
         pytest.skip("this version of Arrow lays statistics out differently")
     assert pq.read_table(path)["id"].to_pylist() == [1, 2, 77_777]
+    for domain in (IntegerRange(1, 3), IntegerRange(1, 70_000), Bins((0.0, 4.0)), Categories((1, 2, 3))):
+        with pytest.raises(DataError) as caught:
+            open_source(path).count_by([Coding("id", domain)])
+        assert caught.value.details["columns"]["id"] == {"outside": 1, "missing": 0}
+        h = open_source(path).count_by([Coding("id", domain, other="other")])
+        assert h.counts[-1] == 1
+        assert h["id"].labels[h["id"].codes[-1]] == "other"
+
+
+def test_days_beyond_the_calendar_are_outside():
+    table = pa.table({"d": pa.array([0, 2**31 - 1, -(2**31) + 1, 5], pa.int32()).cast(pa.date32())})
     with pytest.raises(DataError) as caught:
-        open_source(path).count_by(CODINGS[:1])
-    assert caught.value.details["columns"]["id"]["outside"] == 1
+        open_source(table).count_by([Coding("d", DateRange(dt.date(1970, 1, 1), dt.date(1970, 1, 31)))])
+    assert caught.value.details["columns"]["d"] == {"outside": 2, "missing": 0}
 
 
 def test_more_groups_than_memory_spill_to_disk_and_leave_nothing(tmp_path):
