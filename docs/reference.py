@@ -35,7 +35,7 @@ def commands_page() -> str:
         "messages go to standard error. Exit codes: 0 done; 2 bad input; 3 a guarantee cannot be met or a budget "
         "would be overspent; 1 a bug.\n"
     )
-    context = click.Context(incrowd, info_name="incrowd")
+    context = click.Context(incrowd, info_name="incrowd", help_option_names=["-h", "--help"])
     sections = []
     for name in VERBS:
         command = incrowd.get_command(context, name)
