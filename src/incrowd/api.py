@@ -190,7 +190,7 @@ def releases(
     from incrowd.hierarchy import codings
     from incrowd.mechanisms import sampled_crowd
     from incrowd.randomness import RandomSource
-    from incrowd.releases.certificate import sign
+    from incrowd.releases.certificate import load_secret_key, sha256, sign
     from incrowd.releases.release import require_free
 
     def tell(what: str, part: float) -> None:
@@ -206,6 +206,13 @@ def releases(
         )
     if copies < 1:
         raise ParameterError("At least one release must be asked for.", code="parameter-range")
+    if plan.release.already_sampled and (copies > 1 or plan.ledger is None):
+        raise PolicyError(
+            "A table that is itself a sample may serve one release only.",
+            code="sample-reused",
+            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
+        )
+    key = None if sign_with is None else load_secret_key(sign_with)
     folders = _folders(folder, copies)
     for place in folders:
         require_free(place)
@@ -219,14 +226,16 @@ def releases(
     for number in range(copies):
         tell("choosing and sampling", number / copies)
         outcome = sampled_crowd.run(table, attributes, fixed, settings, source)
-        one = _make(plan, attributes, settings, table, outcome, source)
-        made.append(one if sign_with is None else replace(one, certificate=sign(one.certificate, sign_with)))
+        one = _make(plan, attributes, settings, table, outcome, source, copies)
+        made.append(one if key is None else replace(one, certificate=sign(one.certificate, key)))
+    if charged is not None:
+        ledger, entry = charged
+        digests = [one.certificate["digest"] for one in made]
+        digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
+        made = [replace(one, settle=lambda: ledger.settle(entry, digest)) for one in made]
     for number, place in enumerate(folders):
         tell("writing", number / copies)
         made[number].save(place)
-    if charged is not None and folders:
-        ledger, entry = charged
-        ledger.settle(entry, made[0].certificate["digest"])
     tell("done", 1.0)
     return made
 
@@ -342,6 +351,7 @@ def _make(
     table: Histogram,
     outcome: Outcome,
     source: RandomSource,
+    copies: int,
 ) -> Release:
     """Certificate and reports around what the mechanism gave."""
     from incrowd.releases.release import Release, certify
@@ -350,7 +360,7 @@ def _make(
     report = public_report(policy, settings, outcome.published, outcome.levels, void=not source.secure)
     return Release(
         histogram=outcome.published,
-        certificate=certify(policy, attributes, settings, outcome, source, report),
+        certificate=certify(policy, attributes, settings, outcome, source, report, copies),
         policy=policy.with_levels(outcome.levels),
         report=report,
         internal={"report.html": internal_report(policy, attributes, settings, table, outcome, void=not source.secure)},

@@ -59,7 +59,7 @@ def run(command: click.Command, arguments: list[str]) -> int:
             "code": "internal",
             # Only the kind of the exception: its text might quote data.
             "message": f"An unexpected {type(error).__name__} stopped incrowd. This is a bug.",
-            "remedy": "Run again with INCROWD_DEBUG=1 for the details, and report it. Nothing was published.",
+            "remedy": "Set INCROWD_DEBUG=1 for the details, and report it. A folder that was written is complete.",
             "details": {},
         }
         report_error(bug, as_json=as_json)
@@ -88,6 +88,13 @@ def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None]) -> N
     # Without a terminal Rich would guess 80 columns and fold tables; a pipe has no edge.
     console = Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=120)
     render(console)
+
+
+def safe(text: object) -> str:
+    """Text from a file or a table, for the terminal: no markup, no control characters."""
+    from rich.markup import escape
+
+    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)))
 
 
 @contextmanager

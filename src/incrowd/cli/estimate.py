@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from incrowd.cli._shell import emit, json_option
+from incrowd.cli._shell import emit, json_option, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,11 +39,11 @@ def _show(console: Console, table: Estimates) -> None:
 
     shown = Table(box=None, pad_edge=False)
     for name in table.by:
-        shown.add_column(name)
+        shown.add_column(safe(name))
     for name in ("people", "± standard error", "crowds published", "of at most"):
         shown.add_column(name, justify="right")
     for row in table.rows:
-        labels = ["(missing)" if value is None else value for value in row.values]
+        labels = ["(missing)" if value is None else safe(value) for value in row.values]
         shown.add_row(
             *labels,
             f"{row.estimate:,.0f}",

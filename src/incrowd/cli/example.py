@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar
+from incrowd.cli._shell import emit, json_option, progress_bar, safe
 
 
 @click.group()
@@ -28,5 +28,7 @@ def census(output: str, rows: int, overwrite: bool, as_json: bool) -> None:
     emit(
         {"data": str(table), "policy": str(policy), "rows": rows},
         as_json=as_json,
-        render=lambda console: console.print(f"{table} has {rows:,} people; {policy} says how to publish them."),
+        render=lambda console: console.print(
+            f"{safe(table)} has {rows:,} people; {safe(policy)} says how to publish them."
+        ),
     )

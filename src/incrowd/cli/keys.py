@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from incrowd.cli._shell import emit, json_option
+from incrowd.cli._shell import emit, json_option, safe
 
 
 @click.command()
@@ -19,5 +19,5 @@ def keys(name: str, as_json: bool) -> None:
     emit(
         {"secret": secret, "public": public},
         as_json=as_json,
-        render=lambda console: console.print(f"Keep {secret} to yourself; pass {public} on."),
+        render=lambda console: console.print(f"Keep {safe(secret)} to yourself; pass {safe(public)} on."),
     )

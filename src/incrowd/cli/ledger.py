@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option
+from incrowd.cli._shell import emit, json_option, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,7 +38,7 @@ def show(dataset: str | None, path: str, as_json: bool) -> None:
 
     if dataset is None:
         names = api.ledger_datasets(path)
-        emit({"datasets": names}, as_json=as_json, render=lambda console: console.print("\n".join(names)))
+        emit({"datasets": names}, as_json=as_json, render=lambda console: console.print(safe(", ".join(names))))
         return
     statement = api.ledger_statement(path, dataset).to_dict()
     emit(statement, as_json=as_json, render=lambda console: _show(console, statement))
@@ -80,7 +80,7 @@ def add(dataset: str, epsilon: float, delta: float, description: str, relation: 
 def _show(console: Console, statement: dict[str, Any]) -> None:
     from rich.table import Table
 
-    console.print(f"[bold]{statement['dataset']}[/]")
+    console.print(f"[bold]{safe(statement['dataset'])}[/]")
     for total in statement["totals"]:
         console.print(
             f"  spent      ε = {_number(total['epsilon'])} at δ = {_number(total['delta'])}  ({total['relation']})"
@@ -97,14 +97,14 @@ def _show(console: Console, statement: dict[str, Any]) -> None:
         for line in statement["releases"]:
             table.add_row(
                 line["time"][:19],
-                line["description"],
-                line["mechanism"],
+                safe(line["description"]),
+                safe(line["mechanism"]),
                 "does not compose" if line["relation"] is None else _number(line["epsilon"]),
                 line["state"],
             )
         console.print(table)
     for note in statement["notes"]:
-        console.print(f"[dim]{note}[/]", soft_wrap=True)
+        console.print(f"[dim]{safe(note)}[/]", soft_wrap=True)
 
 
 def _number(value: float | None) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar
+from incrowd.cli._shell import emit, json_option, progress_bar, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,20 +84,21 @@ def _show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> No
     for result in results:
         promise = result["guarantee"]
         console.print("[bold]Published[/]")
-        console.print(f"  release      {result['release']}")
-        console.print(f"  certificate  {result['certificate']}")
-        console.print(f"  report       {result['report']}")
-        console.print(f"  for you only {result['internal']}/")
+        console.print(f"  release      {safe(result['release'])}")
+        console.print(f"  certificate  {safe(result['certificate'])}")
+        console.print(f"  report       {safe(result['report'])}")
+        console.print(f"  for you only {safe(result['internal'])}/")
         console.print(
             f"It promises ε = {promise['epsilon']:g}, δ = {promise['delta']:g} for adding or removing one person "
             f"(k = {promise['k']}, β = {promise['beta']:.4g}).",
             soft_wrap=True,
         )
-        console.print("Columns are shown at level " + ", ".join(f"{n} {v}" for n, v in result["levels"].items()) + ".")
+        levels = ", ".join(f"{safe(name)} {level}" for name, level in result["levels"].items())
+        console.print(f"Columns are shown at level {levels}.", soft_wrap=True)
     if empty:
         console.print(
             "No crowd was large enough to be published. Coarser levels, a larger epsilon or a larger table would help.",
             soft_wrap=True,
         )
     where = shlex.quote(str(Path(results[0]["release"]).parent))
-    console.print(f"Anyone can check it: incrowd verify {where}", soft_wrap=True)
+    console.print(f"Anyone can check it: incrowd verify {safe(where)}", soft_wrap=True)

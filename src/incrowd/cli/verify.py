@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from incrowd.cli._shell import FAILED, emit, json_option
+from incrowd.cli._shell import FAILED, emit, json_option, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,8 +35,9 @@ def verify(folder: str, key: str | None, as_json: bool) -> int:
 def _show(console: Console, found: Verification) -> None:
     for check in found.checks:
         mark = "[green]✓[/]" if check.holds else "[bold red]✗[/]"
-        console.print(f"{mark} {check.name}" + ("" if check.holds else f": {check.detail}"), soft_wrap=True)
+        detail = "" if check.holds else f": {safe(check.detail)}"
+        console.print(f"{mark} {safe(check.name)}{detail}", soft_wrap=True)
     console.print("[dim]Taken on trust:[/]")
     for claim in found.claimed:
-        console.print(f"[dim]·[/] {claim}", soft_wrap=True)
+        console.print(f"[dim]·[/] {safe(claim)}", soft_wrap=True)
     console.print("[bold green]Valid[/]" if found.valid else "[bold red]NOT valid[/]")

@@ -56,6 +56,9 @@ from incrowd.guarantees.profile import PrivacyProfile, Relation
 K_LIMIT = 1_000_000
 """No search looks for a k above this: such a crowd is no longer a table anyone publishes."""
 
+SMALLEST_BETA = 1e-40
+"""Below this rate 1 − β is no longer told from 1 with enough digits to spare."""
+
 DELTA_FLOOR = 1e-300
 """Smaller values of δ are reported as this one: far below anything that matters, safely above underflow."""
 
@@ -338,7 +341,7 @@ def largest_beta(epsilon: float, delta: float, k: int) -> float:
             return math.exp(log_odds) / (1 + math.exp(log_odds))
         return 1 / (1 + math.exp(-log_odds))
 
-    low, high = -690.0, 36.0
+    low, high = -92.0, 36.0  # from 1.1e-40 to the largest float below 1, nearly
     if exact_delta(k, beta_at(high), epsilon) <= delta:
         return beta_at(high)
     low, _ = _bisect(low, high, lambda x: exact_delta(k, beta_at(x), epsilon) <= delta)
@@ -406,4 +409,4 @@ def survival(size: int, k: int, beta: float) -> float:
 
 def _check_k_beta(k: int, beta: float) -> None:
     require_count("k", k)
-    require_between("beta", beta, 0.0, 1.0)
+    require_between("beta", beta, SMALLEST_BETA, 1.0, open_low=False)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.errors import GuaranteeError, InternalError, UnreachableError
+from incrowd.errors import GuaranteeError, InternalError, ParameterError, UnreachableError
 from incrowd.guarantees import crowd
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
@@ -31,6 +31,7 @@ from incrowd.recoding.choice import WEIGHT_ONE, choose
 from incrowd.recoding.lattice import Ladder, Lattice
 
 DEFAULT_CROWD_OF_INTEREST = 100
+LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
 _RATES = tuple(i / 100 for i in range(1, 100))
 
 
@@ -87,6 +88,11 @@ def settle(release: SampledCrowd) -> CrowdSettings:
         GuaranteeError: k and β are given and do not keep the promise.
         UnreachableError: no k or β does.
     """
+    if release.epsilon > LARGEST_EPSILON or (release.beta is not None and release.beta < SMALLEST_BETA):
+        raise ParameterError(
+            f"epsilon must be {LARGEST_EPSILON:g} at most (beyond, nothing is promised), and beta 2**-64 at least.",
+            code="parameter-range",
+        )
     spent = release.selection_epsilon
     left = release.epsilon if spent == 0 else float(np.nextafter(release.epsilon - spent, 0.0))
     k, beta = release.k, release.beta

@@ -13,10 +13,13 @@ import platform
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from incrowd._version import __version__
 from incrowd.errors import InputError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 FORMAT = "incrowd-certificate/1"
 _SOFTWARE = ("numpy", "opendp", "cryptography", "duckdb", "pyarrow")
@@ -79,17 +82,24 @@ def make_keys() -> tuple[bytes, bytes]:
     return secret, public
 
 
-def sign(certificate: Mapping[str, Any], key_file: str | Path) -> dict[str, Any]:
-    """The certificate with an Ed25519 signature over its digest, by the secret key in a PEM file."""
+def load_secret_key(path: str | Path) -> Ed25519PrivateKey:
+    """The secret key in a PEM file."""
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     try:
-        key = serialization.load_pem_private_key(_read_key(key_file), password=None)
+        key = serialization.load_pem_private_key(_read_key(path), password=None)
     except (ValueError, TypeError):
-        raise _wrong_key(key_file) from None
+        raise _wrong_key(path) from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise _wrong_key(key_file)
+        raise _wrong_key(path)
+    return key
+
+
+def sign(certificate: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+    """The certificate with an Ed25519 signature over its digest."""
+    from cryptography.hazmat.primitives import serialization
+
     public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     sealed = seal(certificate)
     signature = {

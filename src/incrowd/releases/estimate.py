@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.errors import ParameterError
-from incrowd.releases.verify import read_certificate, read_release
+from incrowd.releases.verify import read_release
 
 Floats = NDArray[np.float64]
 
@@ -59,10 +59,8 @@ class Estimates:
 
 
 def estimate(folder: str | Path, by: Sequence[str]) -> Estimates:
-    """A cross-tabulation by some columns of a published folder."""
-    place = Path(folder)
-    certificate = read_certificate(place)
-    table = read_release(place, certificate)
+    """A cross-tabulation by some columns of a published folder, which must pass its own checks."""
+    certificate, table = read_release(folder)
     unknown = [name for name in by if name not in table.names]
     if unknown or not by:
         raise ParameterError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import decimal
 import hashlib
 import html
 import io
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CERTIFICATE, REPORT, POLICY = "certificate.json", "report.html", "policy.yaml"
+VOID = "Drawn from predictable bits, for tests: this promises nothing."
 _POLICY_NOTE = """\
 # The policy as it was carried out, with every level fixed: to be reviewed, and to be used again on another table, such
 # as next year's. Nothing is then left to choose, so all of epsilon goes to the crowd.
@@ -51,6 +53,7 @@ class Release:
     policy: Policy
     report: bytes = field(repr=False)
     internal: Mapping[str, bytes] = field(repr=False)
+    settle: Callable[[], None] | None = field(default=None, repr=False)
 
     @property
     def table(self) -> pa.Table:
@@ -67,7 +70,10 @@ class Release:
 
         Both are made under other names and renamed when complete, the internal one first. Nothing is ever overwritten.
         """
-        return save(Path(folder), self)
+        written = save(Path(folder), self)
+        if self.settle is not None:
+            self.settle()  # the ledger now knows it as published
+        return written
 
     def _repr_html_(self) -> str:
         promise = self.certificate["promise"]
@@ -89,6 +95,7 @@ def certify(
     outcome: Outcome,
     source: RandomSource,
     report: bytes,
+    copies: int = 1,
 ) -> dict[str, Any]:
     """The certificate of a sampled crowd, after deriving its promise once more from what was actually run."""
     smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.k
@@ -100,15 +107,7 @@ def certify(
         {
             "format": certificates.FORMAT,
             "title": policy.title,
-            "promise": {
-                "notion": "(epsilon, delta)-differential privacy",
-                "epsilon": settings.epsilon,
-                "delta": settings.delta,
-                "relation": "add/remove",
-                "in_words": in_words(settings),
-                "grounds": grounds(chosen=bool(chosen)),
-                "void": None if source.secure else "Drawn from predictable bits, for tests: this promises nothing.",
-            },
+            "promise": promise_of(settings, chosen=bool(chosen), void=None if source.secure else VOID, copies=copies),
             "mechanism": {
                 "name": "sampled_crowd",
                 "k": settings.k,
@@ -134,6 +133,31 @@ def certify(
     )
 
 
+def promise_of(settings: CrowdSettings, *, chosen: bool, void: str | None, copies: int) -> dict[str, Any]:
+    """The promise as the certificate has it; all of it follows from the settings."""
+    together = None
+    if copies > 1:
+        together = {
+            "copies": copies,
+            "epsilon": copies * settings.epsilon,
+            "delta": min(1.0, copies * settings.delta),
+            "in_words": (
+                f"This is one of {copies} independent releases of the same table. Who has all of them has this "
+                "promise with the epsilon and delta given here."
+            ),
+        }
+    return {
+        "notion": "(epsilon, delta)-differential privacy",
+        "epsilon": settings.epsilon,
+        "delta": settings.delta,
+        "relation": "add/remove",
+        "in_words": in_words(settings),
+        "grounds": grounds(chosen=chosen),
+        "together": together,
+        "void": void,
+    }
+
+
 def grounds(*, chosen: bool) -> str:
     """What the promise rests on."""
     return (
@@ -143,7 +167,7 @@ def grounds(*, chosen: bool) -> str:
             "chosen with selection_epsilon on the full table, before and independently of the sampling: adaptive "
             "composition."
             if chosen
-            else "fixed without looking at the table."
+            else "fixed in the policy."
         )
     )
 
@@ -160,7 +184,11 @@ def assumptions(settings: CrowdSettings) -> list[str]:
     return [
         "Each person is one record of the table.",
         sampled,
-        "Domains and hierarchies were declared, not read off this table.",
+        (
+            "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table (but "
+            "for levels that an earlier release, charged for it, has chosen privately)."
+        ),
+        "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
         (
             "Neither the size of the sample nor the number of suppressed records is published anywhere: with either "
             f"of them delta would be at least beta = {settings.beta:g}."
@@ -171,10 +199,13 @@ def assumptions(settings: CrowdSettings) -> list[str]:
 
 def in_words(settings: CrowdSettings) -> str:
     """The promise as a sentence."""
+    # Rounded up to three digits: a sentence may not promise more than the numbers do.
+    with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_CEILING)):
+        factor = +decimal.Decimal(math.nextafter(math.exp(settings.epsilon) * (1 + 1e-15), math.inf))
     return (
         "Whatever anyone might conclude from this table, the probability of that with any one person in the data is at "
-        f"most e^ε = {math.exp(settings.epsilon):.3g} times the probability without that person, plus δ = "
-        f"{settings.delta:g}; and the other way round."
+        f"most e^ε = {factor} times the probability without that person, plus δ = {settings.delta!r}; and the other "
+        "way round."
     )
 
 

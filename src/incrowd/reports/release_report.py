@@ -223,7 +223,7 @@ def _use(settings: CrowdSettings, published: Histogram, output: str) -> list[Con
     names = sorted(published.names, key=lambda name: "," in name)[:2]
     by = shlex.quote(",".join(names))
     read = (
-        f'pd.read_csv("{table_name(output)}", dtype=str, keep_default_na=False, na_values=[""])'
+        f'pd.read_csv("{table_name(output)}", dtype=str, keep_default_na=False, na_values=[""], skip_blank_lines=False)'
         if output == "csv"
         else f'pd.read_parquet("{table_name(output)}")'
     )

@@ -154,6 +154,8 @@ def test_several_at_once_are_independent(people, policy, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(".internal")) == ["out-1", "out-2", "out-3"]
     assert len({m.certificate["files"]["release.parquet"]["sha256"] for m in made}) == 3
     assert all(api.verify(tmp_path / f"out-{i}").valid for i in (1, 2, 3))
+    together = made[0].certificate["promise"]["together"]
+    assert (together["copies"], together["epsilon"]) == (3, 6)
 
 
 # --- verification -------------------------------------------------------------------------------------------------
@@ -179,6 +181,12 @@ def rewrite(folder, change, *, reseal=False):
     path.write_bytes(certificates.to_bytes(certificates.seal(content) if reseal else content))
 
 
+def refile(content, folder):
+    """Make the certificate's digest of the table fit what is there."""
+    path = folder / "release.parquet"
+    content["files"][path.name] = {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
+
+
 def test_a_changed_cell_is_found(folder):
     table = pq.read_table(folder / "release.parquet").to_pandas()
     table.loc[0, "sex"] = "m" if table.loc[0, "sex"] == "f" else "f"
@@ -192,10 +200,7 @@ def test_a_small_crowd_is_found_even_if_the_digest_is_made_to_fit(folder):
     size = sum(row == first for row in table.to_pylist())
     pq.write_table(table.slice(size - 1), folder / "release.parquet")  # one record of the first crowd is left
 
-    def forge(content):
-        content["files"]["release.parquet"]["sha256"] = certificates.file_sha256(folder / "release.parquet")
-
-    rewrite(folder, forge, reseal=True)
+    rewrite(folder, lambda content: refile(content, folder), reseal=True)
     assert any("records or more" in name for name in failing(folder))
 
 
@@ -215,22 +220,120 @@ def test_a_changed_parameter_is_found(folder, section, key, value):
     assert "the certificate's own digest" in failing(folder)
 
 
+MEANING = "the promise says what the parameters mean"
+TOGETHER = "the policy's parameters go together"
+
+
+def forged_policy(content, **release):
+    content["policy"]["release"].update(release)
+    content["policy_digest"] = certificates.sha256(certificates.canonical(content["policy"]))
+
+
+def negative_selection(content):
+    forged_policy(content, epsilon=0.01, selection_epsilon=-5.0)
+    content["promise"]["epsilon"] = 0.01
+    content["mechanism"]["selection_epsilon"] = -5.0
+
+
+def chosen_on_the_sample(content):
+    forged_policy(content, already_sampled=True)
+    content["mechanism"]["already_sampled"] = True
+
+
+def chosen_for_free(content):
+    forged_policy(content, selection_epsilon=0.0)
+    content["mechanism"]["selection_epsilon"] = 0.0
+
+
 @pytest.mark.parametrize(
     ("change", "check"),
     [
-        (lambda c: c["promise"].update(epsilon=1.0), "the promise is the policy's"),
+        (lambda c: c["promise"].update(epsilon=1.0), MEANING),
         (lambda c: c["mechanism"].update(k=3), "epsilon and delta follow from k and beta"),
-        (lambda c: c["mechanism"].update(beta=0.9), "the promise is the policy's"),
+        (lambda c: c["mechanism"].update(beta=0.9), TOGETHER),
         (lambda c: c["policy"]["release"].update(epsilon=1.0), "the policy is the one digested"),
         (lambda c: c["mechanism"]["levels"].pop("age"), "the levels are the policy's, where it fixes them"),
         (lambda c: c["columns"].pop(), "the columns are the policy's"),
         (lambda c: c.pop("mechanism"), "the certificate is complete"),
+        (negative_selection, "the certificate is complete"),
+        (chosen_on_the_sample, TOGETHER),
+        (chosen_for_free, TOGETHER),
+        (lambda c: c["promise"].update(in_words="nobody is ever at risk"), MEANING),
+        (lambda c: c["promise"].update(notion="pure DP"), MEANING),
+        (lambda c: c["mechanism"].update(exact_delta=1e-30), MEANING),
+        (lambda c: c["mechanism"].update(name="magic"), MEANING),
+        (lambda c: c.update(assumptions=[]), MEANING),
+        (lambda c: c.update(assumptions=5), MEANING),
+        (lambda c: c.update(randomness="seeded (not safe to publish)"), "the promise is not void"),
+        (lambda c: c["files"].update({"raw.csv": {"sha256": "", "bytes": 0}}), "the files are those of a release"),
+        (lambda c: c["files"].pop("report.html"), "the files are those of a release"),
+        (lambda c: c["files"]["release.parquet"].update(bytes=1), "release.parquet is the file certified"),
     ],
 )
 def test_a_forged_certificate_must_still_add_up(folder, change, check):
     """Whoever makes the digest fit as well is found by what the numbers say."""
     rewrite(folder, change, reseal=True)
     assert check in failing(folder)
+
+
+def test_a_key_said_twice_is_found_even_in_a_signed_certificate(people, policy, tmp_path):
+    api.make_keys(tmp_path / "a.secret.pem", tmp_path / "a.public.pem")
+    api.release(people, policy, folder=tmp_path / "out", sign_with=tmp_path / "a.secret.pem")
+    path = tmp_path / "out" / "certificate.json"
+    path.write_bytes(path.read_bytes().replace(b'"promise":{', b'"promise":{"epsilon":0.0001,'))
+    assert "the certificate's own digest" in failing(tmp_path / "out", tmp_path / "a.public.pem")
+
+
+def test_rows_in_another_order_are_found(folder):
+    table = pq.read_table(folder / "release.parquet")
+    pq.write_table(table.take(list(range(table.num_rows))[::-1]), folder / "release.parquet")
+
+    rewrite(folder, lambda content: refile(content, folder), reseal=True)
+    assert any("canonical order" in name for name in failing(folder))
+
+
+def test_notes_in_the_file_are_found(folder):
+    table = pq.read_table(folder / "release.parquet").replace_schema_metadata({"suppressed": "17"})
+    pq.write_table(table, folder / "release.parquet")
+
+    rewrite(folder, lambda content: refile(content, folder), reseal=True)
+    assert any("canonical order" in name for name in failing(folder))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c["promise"].update(epsilon=10**400),
+        lambda c: c["policy"]["release"].update(beta=0),
+        lambda c: c.update(files=5),
+        lambda c: c.update(files={"release./../../outside.csv": {}}),
+        lambda c: c.update(files={"x" * 5000: {}}),
+        lambda c: c.update(policy=None),
+        lambda c: c.update(columns="no"),
+        lambda c: c["mechanism"].update(k=-1),
+        lambda c: c["mechanism"].update(beta=1e-323),
+    ],
+)
+def test_hostile_certificates_get_a_verdict_and_no_estimate(folder, change):
+    rewrite(folder, change, reseal=True)
+    assert failing(folder)
+    with pytest.raises(InputError) as error:
+        api.estimate(folder, ["sex"])
+    assert error.value.code == "release-unreadable"
+
+
+def test_missing_values_survive_csv_even_in_a_single_column(tmp_path):
+    """A record with nothing but a missing value is an empty line: it must not vanish on reading."""
+    text = (
+        "incrowd: 1\nattributes: {job: {domain: [x], missing: keep}}\n"
+        "release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-5, beta: 0.4, output: csv}\n"
+    )
+    table = pa.table({"job": ["x"] * 300 + [None] * 300})
+    made = api.release(table, Policy.from_text(text), folder=tmp_path / "out")
+    assert len(made.histogram) == 2
+    assert api.verify(tmp_path / "out").valid
+    shown = {row.values[0]: row.estimate for row in api.estimate(tmp_path / "out", ["job"]).rows}
+    assert set(shown) == {"x", None}
 
 
 def test_other_files_in_the_folder_are_found(folder):
@@ -243,7 +346,10 @@ def test_a_missing_file_is_found(folder):
     assert "report.html is the file certified" in failing(folder)
 
 
-@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b'{"format": "other/9"}', b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "content",
+    [None, b"", b"{", b"[]", b'{"format": "other/9"}', b"\xff\xfe", b"[" * 100_000, b'{"format": NaN}'],
+)
 def test_what_is_no_release_is_an_input_error(tmp_path, content):
     if content is not None:
         (tmp_path / "certificate.json").write_bytes(content)
@@ -353,6 +459,15 @@ def test_a_table_that_is_a_sample_serves_one_release(people, tmp_path):
         api.release(people, policy, folder=tmp_path / "second")
     assert error.value.code == "sample-reused"
     assert not (tmp_path / "second").exists()
+
+
+def test_a_sample_needs_a_ledger_and_one_copy(people, tmp_path):
+    without = Policy.from_text(SAMPLED[: SAMPLED.index("ledger:")])
+    for policy, copies in ((without, 1), (Policy.from_text(SAMPLED, base=tmp_path), 2)):
+        with pytest.raises(PolicyError) as error:
+            api.releases(people, policy, copies=copies, folder=tmp_path / "out")
+        assert error.value.code == "sample-reused"
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_levels_cannot_be_chosen_on_a_sample(people, tmp_path):
