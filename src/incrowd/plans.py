@@ -31,18 +31,7 @@ __all__ = [
 ]
 
 frontier = crowd.frontier
-
-
-def plan_crowd(
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    k: int | None = None,
-    beta: float | None = None,
-    selection_epsilon: float = 0.0,
-) -> CrowdPlan:
-    """Sampling, then a crowd of k: three of ε, δ, k, β give the fourth, rounded to the safe side."""
-    return crowd.plan(epsilon=epsilon, delta=delta, k=k, beta=beta, selection_epsilon=selection_epsilon)
+plan_crowd = crowd.plan
 
 
 @dataclass(frozen=True)

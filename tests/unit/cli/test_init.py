@@ -5,19 +5,7 @@ import random
 
 import pytest
 
-from incrowd.cli import incrowd
-from incrowd.cli._shell import run
 from incrowd.policy import Policy
-
-
-@pytest.fixture
-def call(capsys):
-    def invoke(*arguments):
-        code = run(incrowd, [str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return invoke
 
 
 @pytest.fixture

@@ -10,16 +10,6 @@ from incrowd.cli import incrowd
 from incrowd.cli._shell import run
 
 
-@pytest.fixture
-def call(capsys):
-    def invoke(*arguments):
-        code = run(incrowd, [str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return invoke
-
-
 @pytest.fixture(scope="module")
 def census(tmp_path_factory):
     folder = tmp_path_factory.mktemp("census")
