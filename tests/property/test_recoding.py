@@ -1,11 +1,13 @@
 """The lattice walk against brute force, and the score's sensitivity against every neighbour."""
 
 import itertools
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.recoding import choice
 from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
 from incrowd.recoding.lattice import Ladder, Lattice
 
@@ -121,7 +123,7 @@ def test_the_survival_table_never_falls_and_steps_as_the_formula_says(k, beta):
     steps = np.diff(survival.table)
     assert (steps >= 0).all()
     n = np.arange(len(survival.table) - 1)
-    formula = beta * (binom.sf(k - 1, n, beta) + k * binom.pmf(k - 1, n, beta))
+    formula = binom.sf(k - 1, n, beta) + k * binom.pmf(k - 1, n, beta)  # the step of h, divided by β
     scale = 256
     assert np.abs(steps - formula * scale).max() <= 1.01
     assert survival.largest_step >= formula.max() * scale - 1.01
@@ -136,8 +138,32 @@ def test_survival_is_the_expected_number_of_records_published():
         for kept in itertools.product((0, 1), repeat=n)
         if sum(kept) >= k
     )
-    value = SurvivalTable.of(k, beta).values(np.array([n]))[0] / 256
+    value = SurvivalTable.of(k, beta).values(np.array([n]))[0] / 256 * beta
     assert value <= published < value + 1 / 200
+
+
+@settings(max_examples=40, deadline=None)
+@given(tables(), st.integers(1, 8), st.floats(0.05, 0.95), st.booleans(), st.data())
+def test_the_sensitivity_that_is_used_covers_every_neighbour(table, k, beta, greedy, data):
+    """What `choose` hands to the noisy max is at least what one record changes, in both of its ways to search."""
+    lattice, codes, counts = table
+    extra = [data.draw(st.integers(0, len(ladder.maps[0]) - 1)) for ladder in lattice.ladders]
+    more = [np.append(c, e) for c, e in zip(codes, extra, strict=True)]
+    seen = []
+
+    def noisy_max(scores, sensitivity, epsilon):
+        seen.append((scores.copy(), sensitivity, epsilon))
+        return 0
+
+    with patch.object(choice, "noisy_max", noisy_max), patch.object(choice, "ENUMERATED", 0 if greedy else 10**6):
+        for columns, sizes in ((codes, counts), (more, np.append(counts, 1))):
+            choice.choose(lattice, columns, sizes, k=k, beta=beta, epsilon=1.0)
+    half = len(seen) // 2
+    for (before, sensitivity, share), (after, same, _) in zip(seen[:half], seen[half:], strict=True):
+        assert sensitivity == same
+        assert ((after - before) >= 0).all()
+        assert ((after - before) <= sensitivity).all()
+        assert share * half <= 1.0
 
 
 def test_weights_beyond_the_agreed_unit_are_refused():

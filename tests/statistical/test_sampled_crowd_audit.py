@@ -43,9 +43,9 @@ def published_counts(attributes, n, k=K, beta=BETA):
     return shown
 
 
-def worst_size(k=K, beta=BETA):
+def worst_size(k=K, beta=BETA, epsilon=EPSILON):
     """The size of the cell in which one record shows most."""
-    return math.ceil((k - 1) / (1 - (1 - beta) * math.exp(-EPSILON)))
+    return math.ceil((k - 1) / (1 - (1 - beta) * math.exp(-epsilon)))
 
 
 @pytest.mark.parametrize("n", [1, K, worst_size(), worst_size() + 1, 2 * worst_size()])
@@ -63,11 +63,16 @@ def test_the_audit_sees_nearly_all_of_the_true_delta(attributes):
     assert found.delta_at_least > 0.7 * exact_delta(K, BETA, EPSILON)
 
 
-@pytest.mark.parametrize("twin", [{"k": K - 1}, {"beta": 1.1 * BETA}], ids=["k − 1", "1.1 β"])
-def test_broken_twins_are_caught(attributes, twin):
-    n = worst_size(**twin)
-    larger, smaller = published_counts(attributes, n, **twin), published_counts(attributes, n - 1, **twin)
-    assert audit(larger, smaller, EPSILON).delta_at_least > exact_delta(K, BETA, EPSILON)
+# (k, β, ε) and the twin: chosen so that the twin's δ lies tens of standard errors above the promised one.
+TWINS = {"k − 1": ((5, 0.3, 0.4), (4, 0.3)), "1.1 β": ((3, 0.5, 0.8), (3, 0.55))}
+
+
+@pytest.mark.parametrize(("promised", "twin"), TWINS.values(), ids=TWINS)
+def test_broken_twins_are_caught(attributes, promised, twin):
+    (k, beta, epsilon), (twin_k, twin_beta) = promised, twin
+    n = worst_size(twin_k, twin_beta, epsilon)
+    larger, smaller = (published_counts(attributes, size, twin_k, twin_beta) for size in (n, n - 1))
+    assert audit(larger, smaller, epsilon).delta_at_least > exact_delta(k, beta, epsilon)
 
 
 def test_publishing_the_suppressed_count_is_caught():

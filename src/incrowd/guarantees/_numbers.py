@@ -67,7 +67,7 @@ def require_non_negative(name: str, value: float) -> float:
 
 def require_count(name: str, value: int, least: int = 1) -> int:
     """A whole number, `least` or above."""
-    if isinstance(value, bool) or int(value) != value:
+    if isinstance(value, bool) or not math.isfinite(value) or int(value) != value:
         raise ParameterError(
             f"{name} must be a whole number, not {value!r}.",
             code="parameter-type",

@@ -59,6 +59,13 @@ K_LIMIT = 1_000_000
 SMALLEST_BETA = 1e-40
 """Below this rate 1 − β is no longer told from 1 with enough digits to spare."""
 
+LARGEST_K = 100_000_000
+"""No crowd above this is looked at: beyond, 60 digits would no longer be enough for the smallest β."""
+
+_LARGEST_EPSILON = 1000.0  # δ has long reached β^k; a larger ε is treated as this one, which is safe
+
+_PAPER_FLOOR = 1e-250  # SciPy's incomplete beta function loses its digits further down
+
 DELTA_FLOOR = 1e-300
 """Smaller values of δ are reported as this one: far below anything that matters, safely above underflow."""
 
@@ -76,6 +83,7 @@ class CrowdProfile(PrivacyProfile):
 
     def __post_init__(self) -> None:
         _check_k_beta(self.k, self.beta)
+        object.__setattr__(self, "k", int(self.k))
         if self.relation is not Relation.ADD_REMOVE:
             raise ParameterError(
                 "A sampled crowd is defined for adding or removing a record.",
@@ -85,11 +93,11 @@ class CrowdProfile(PrivacyProfile):
 
     def removal(self, epsilon: float) -> float:
         """δ when the larger table is the true one."""
-        return _removal(self.k, self.beta, require_non_negative("epsilon", epsilon))
+        return _removal(self.k, self.beta, min(require_non_negative("epsilon", epsilon), _LARGEST_EPSILON))
 
     def addition(self, epsilon: float) -> float:
         """δ when the smaller table is the true one."""
-        return _addition(self.k, self.beta, require_non_negative("epsilon", epsilon))
+        return _addition(self.k, self.beta, min(require_non_negative("epsilon", epsilon), _LARGEST_EPSILON))
 
 
 def exact_delta(k: int, beta: float, epsilon: float) -> float:
@@ -172,8 +180,8 @@ def paper_delta(k: int, beta: float, epsilon: float) -> float | None:
         share = gamma * last / (last - gamma)
         if share < 1:
             ceiling = min(ceiling, ceiling / (math.sqrt(2 * math.pi * last * (1 - share)) * (1 - shrink)))
-        if ceiling <= best or ceiling < DELTA_FLOOR:
-            return min(1.0, max(DELTA_FLOOR, round_up(best, 1e-10)))
+        if ceiling <= best or ceiling < _PAPER_FLOOR:
+            return min(1.0, max(_PAPER_FLOOR, round_up(best, 1e-10)))
         if first + width > 64 * K_LIMIT:
             raise InternalError("the search for the paper's bound did not end", k=k, beta=beta, epsilon=epsilon)
         first, width = first + width, 2 * width
@@ -287,6 +295,7 @@ def paper_bound(epsilon: float, delta: float, k: int, beta: float) -> PaperBound
 
 def smallest_k(epsilon: float, delta: float, beta: float) -> int:
     """The smallest k for which (k, β) is (ε,δ)-DP."""
+    require_between("delta", delta, 0.0, 1.0)
     return _smallest_k(lambda k: exact_delta(k, beta, epsilon), delta, epsilon=epsilon, beta=beta)
 
 
@@ -317,6 +326,7 @@ def smallest_epsilon(delta: float, k: int, beta: float) -> float:
     From ε = max(ln(k(1−β)), −ln(1−β)) on, δ no longer falls: it has reached β^k.
     """
     _check_k_beta(k, beta)
+    require_between("delta", delta, 0.0, 1.0)
     if exact_delta(k, beta, 0.0) <= delta:
         return 0.0
     low, high = 0.0, max(math.log(k * (1 - beta)), -math.log1p(-beta), 0.0) + 1e-9
@@ -335,6 +345,7 @@ def smallest_epsilon(delta: float, k: int, beta: float) -> float:
 def largest_beta(epsilon: float, delta: float, k: int) -> float:
     """The largest β for which (k, β) is (ε,δ)-DP, rounded down. Searched on the log-odds of β."""
     require_count("k", k)
+    require_between("delta", delta, 0.0, 1.0)
 
     def beta_at(log_odds: float) -> float:
         if log_odds < 0:
@@ -408,5 +419,6 @@ def survival(size: int, k: int, beta: float) -> float:
 
 
 def _check_k_beta(k: int, beta: float) -> None:
-    require_count("k", k)
+    if require_count("k", k) > LARGEST_K:
+        raise ParameterError(f"k must be {LARGEST_K:,} at most.", code="parameter-range", details={"parameter": "k"})
     require_between("beta", beta, SMALLEST_BETA, 1.0, open_low=False)

@@ -182,8 +182,12 @@ def amplify(epsilon: float, delta: float, from_beta: float, to_beta: float) -> t
             remedy="Swap from_beta and to_beta, or lower to_beta.",
         )
     ratio = to_beta / from_beta
-    # Beyond e^700 the 1 is lost in rounding and ε₂ = ε₁ + ln(ratio).
-    amplified = math.log1p(ratio * math.expm1(epsilon)) if epsilon < 700 else max(0.0, epsilon + math.log(ratio))
+    if epsilon < 700:
+        amplified = math.log1p(ratio * math.expm1(epsilon))
+    else:
+        # ln(1 − r + r·e^ε) without e^ε, which would overflow.
+        far = epsilon + math.log(ratio)
+        amplified = far + math.log1p((1 - ratio) * math.exp(-far)) if far > 0 else math.log1p(math.exp(far))
     return min(epsilon, round_up(amplified, 1e-14)), min(delta, round_up(ratio * delta, 1e-15)) if delta else 0.0
 
 
@@ -191,8 +195,9 @@ def amplify(epsilon: float, delta: float, from_beta: float, to_beta: float) -> t
 
 _FINEST, _COARSEST_POINTS = 1e-4, 1500
 _TAIL, _FARTHEST = 1e-15, 64.0
-_NUMERICAL_ALLOWANCE = 1e-12
-"""Added to every δ that comes out of a numerical composition: more than its Fourier transforms can lose."""
+_NUMERICAL_ALLOWANCE, _ALLOWANCE_PER_PART = 1e-12, 1e-15
+"""Added to every δ that comes out of a numerical composition, for its Fourier transforms: twenty times what
+compositions of up to a million parts were seen to lose against closed forms."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +240,8 @@ class Composition(PrivacyProfile):
         if added == 0.0:
             return 0.0
         numerical = float(self._losses[direction].get_delta_for_epsilon(epsilon))
-        return min(1.0, added, round_up(max(0.0, numerical) + _NUMERICAL_ALLOWANCE, 1e-12))
+        allowance = _NUMERICAL_ALLOWANCE + _ALLOWANCE_PER_PART * len(self.parts)
+        return min(1.0, added, round_up(max(0.0, numerical) + allowance, 1e-12))
 
     def epsilon(self, delta: float, limit: float = 1000.0) -> float:
         """The smallest ε known for this δ: the sum of the parts' ε's at an equal share of δ, or better."""

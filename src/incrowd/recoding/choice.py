@@ -39,17 +39,17 @@ ENUMERATED = 200_000
 """Lattices up to this size are scored whole; larger ones are searched greedily."""
 
 _STEPS = 16  # decisions of a greedy search
-_SCALE = 1 << 8
+_RECORD = 1 << 8  # what a record that surely survives adds to a cell's value
 WEIGHT_ONE = 1 << 16
 """The weight that stands for all information kept, over all columns together."""
 
 _MOST_RECORDS = 1 << 38  # so that no score reaches 2**63
-_LONGEST_TABLE, _LONGEST_LINE = 50_000_000, 5_000_000
+_LONGEST_TABLE, _LONGEST_LINE = 5_000_000, 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class SurvivalTable:
-    """h as whole numbers, `_SCALE` to a record: a table up to where it becomes a straight line, then that line.
+    """h/β as whole numbers, `_RECORD` to a record: a table up to where it becomes a straight line, then that line.
 
     Attributes:
         table: value at n = 0, 1, ...; never falling.
@@ -78,11 +78,11 @@ class SurvivalTable:
         n = np.arange(reach + 1, dtype=np.float64)
         kept = np.zeros(reach + 1)
         alive = n >= k
-        kept[alive] = n[alive] * beta * (betainc(k - 1, n[alive] - k + 1, beta) if k > 1 else 1.0)
+        # Divided by β, which changes no comparison, so that a small β is not lost in rounding.
+        kept[alive] = n[alive] * (betainc(k - 1, n[alive] - k + 1, beta) if k > 1 else 1.0)
         # Rounding may not make the table fall: a running maximum restores what is true of h itself.
-        table = np.maximum.accumulate(np.floor(kept * _SCALE).astype(np.int64))
-        slope = math.floor(beta * _SCALE)
-        return cls(table, slope, max(int(np.diff(table).max()), slope))
+        table = np.maximum.accumulate(np.floor(kept * _RECORD).astype(np.int64))
+        return cls(table, _RECORD, max(int(np.diff(table).max()), _RECORD))
 
     def reaching(self, total: int) -> SurvivalTable:
         """The same function, its straight line tabulated up to `total` if that is not too far: faster to look up."""

@@ -143,7 +143,7 @@ def test_largest_epsilon_bottoms_out_at_beta_to_the_k():
     assert exact_delta(7, 0.3, 50.0) == pytest.approx(0.3**7)
 
 
-@pytest.mark.parametrize("epsilon", [20.0, 90.0, 140.0, 500.0, 5000.0, 1e6])
+@pytest.mark.parametrize("epsilon", [20.0, 110.0, 138.0, 200.0, 500.0, 5000.0, 1e13])
 def test_no_epsilon_is_large_enough_to_hide_a_whole_crowd(epsilon):
     """δ never falls below β^k, however large ε is and whatever rounding does to e^ε."""
     for k, beta in [(1, 0.5), (2, 0.5), (7, 0.3), (50, 0.9)]:
@@ -198,6 +198,17 @@ def test_selection_epsilon_is_added_on_top():
     assert chosen.epsilon >= plain.epsilon + 0.25
 
 
+def test_no_epsilon_at_all_is_a_question_too():
+    found = plan(epsilon=0.0, delta=1e-3, k=50)
+    assert exact_delta(50, found.beta, 0.0) <= 1e-3
+    with pytest.raises(ParameterError):
+        smallest_k(1.0, float("nan"), 0.5)
+
+
+def test_the_paper_bound_is_never_below_the_truth_far_out():
+    assert paper_delta(199, 0.0234375, 2.0) >= exact_delta(199, 0.0234375, 2.0)
+
+
 def test_extreme_rates():
     assert 0 < largest_beta(1.0, 1e-30, 1) <= 1e-30
     assert largest_beta(5.0, 0.9, 1_000) > 0.9
@@ -215,6 +226,8 @@ def test_extreme_rates():
         {"epsilon": 1, "delta": 1.0, "beta": 0.5},
         {"epsilon": 1, "delta": 1e-6, "k": 0},
         {"epsilon": 1, "delta": 1e-6, "k": 2.5},
+        {"epsilon": 1, "delta": 1e-6, "k": float("inf")},
+        {"epsilon": 1, "delta": 1e-6, "k": 10**12},
         {"epsilon": 1, "delta": 1e-6},
         {"epsilon": 1, "delta": 1e-6, "k": 3, "beta": 0.1},
         {"epsilon": 0.1, "delta": 1e-6, "beta": 0.1, "selection_epsilon": 0.2},

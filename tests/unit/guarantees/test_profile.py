@@ -155,3 +155,19 @@ def test_amplification_refuses_to_go_upwards():
 def test_amplification_of_a_huge_epsilon_does_not_overflow():
     epsilon, _ = amplify(800.0, 0.0, 1.0, 0.1)
     assert epsilon == pytest.approx(800 + math.log(0.1))
+
+
+@pytest.mark.parametrize(("times", "each", "epsilon"), [(50_000, 0.001, 1.36664), (2_000, 0.01, 1.9)])
+def test_many_small_parts_are_covered_by_the_allowance(times, each, epsilon):
+    """The exact δ of T-fold randomised response, a binomial sum, against the Fourier transforms' answer."""
+    from scipy.stats import binom
+
+    yes = 1 / (1 + math.exp(-each))
+    j = np.arange(times + 1)
+    losses = (2 * j - times) * each
+    exact = float((binom.pmf(j, times, yes) * np.maximum(0.0, -np.expm1(epsilon - losses))).sum())
+    assert compose([ApproximateDP(each, 0.0, ADD_REMOVE)] * times).delta(epsilon) >= exact
+
+
+def test_amplification_of_a_huge_epsilon_at_a_tiny_rate_keeps_the_one():
+    assert amplify(700.0, 0.0, 1.0, 1e-304)[0] == pytest.approx(0.7007, abs=2e-3)
