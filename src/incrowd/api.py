@@ -311,6 +311,7 @@ def _open(data: Any, policy: Policy, *, show_values: bool) -> Any:
         quote=settings.quote,
         encoding=settings.encoding,
         missing_values=settings.missing_values,
+        table=settings.table,
         show_values=show_values,
     )
 

@@ -75,7 +75,7 @@ def open_source(thing: Any, **options: Any) -> Source:
     """Opens whatever holds a table.
 
     Args:
-        thing: the name of a CSV, TSV, Parquet or JSON-lines file (text also compressed as .gz or .zst), a pattern such
+        thing: the name of a CSV, TSV, Parquet, JSON-lines or SQLite file (texts also as .gz or .zst), a pattern such
             as ``parts/*.parquet``, a list of names; a pandas or Polars table, an Arrow table, reader or data set, a
             DuckDB relation; or anything that an installed entry point of the group ``incrowd.sources`` recognises. An
             entry point names a function that is called as this one is and returns a source, or None.
@@ -113,12 +113,16 @@ def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
     from incrowd.sources.files import find_files, open_files
     from incrowd.sources.memory import open_memory
     from incrowd.sources.options import Options
+    from incrowd.sources.sqlite import is_sqlite, open_sqlite
 
     names = thing if isinstance(thing, list | tuple) else [thing]
     if names and all(isinstance(name, str | os.PathLike) for name in names):
         if any("://" in os.fspath(name) for name in names):
             return None
         reading = Options(**options)
-        return DuckDBSource(open_files(find_files(names), reading), reading)
+        paths = find_files(names)
+        if len(paths) == 1 and is_sqlite(paths[0]):
+            return DuckDBSource(open_sqlite(paths[0], reading.table), reading)
+        return DuckDBSource(open_files(paths, reading), reading)
     table = open_memory(thing)
     return None if table is None else DuckDBSource(table, Options(**options))

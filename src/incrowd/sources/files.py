@@ -36,7 +36,7 @@ _COMPRESSION_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _FOREIGN = {
     b"PK\x03\x04": "a ZIP archive or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
-    b"SQLite format 3\x00": "an SQLite database, which cannot be read yet",
+    b"SQLite format 3\x00": "an SQLite database among other files",
     b"BZh": "compressed with bzip2",
     b"\xfd7zXZ": "compressed with xz",
     b"7z\xbc\xaf": "a 7z archive",

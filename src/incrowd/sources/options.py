@@ -24,6 +24,7 @@ class Options:
         show_values: lets error messages show a few of the values that are outside their domain.
         memory_limit: how much memory the engine may use before it turns to temporary files.
         threads: how many threads it may use; None takes every processor.
+        table: the table that is meant, in a database file that holds several.
         temp_directory: where temporary files may be written (and are removed); None takes the system's place.
     """
 
@@ -35,6 +36,7 @@ class Options:
     show_values: bool = False
     memory_limit: str = "512MB"
     threads: int | None = None
+    table: str | None = None
     temp_directory: Path | str | None = None
 
     def __post_init__(self) -> None:
