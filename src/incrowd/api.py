@@ -297,6 +297,12 @@ def _open(data: Any, policy: Policy, *, show_values: bool) -> Any:
     from incrowd.sources import open_source
 
     settings = policy.data
+    if not settings.header:
+        raise PolicyError(
+            "A table without a line of column names cannot be read: columns are found by their names.",
+            code="policy-invalid",
+            remedy="Put a line with the names on top of the file, and leave 'header' out of the policy.",
+        )
     if data is None:
         if settings.path is None:
             raise PolicyError(
@@ -309,6 +315,7 @@ def _open(data: Any, policy: Policy, *, show_values: bool) -> Any:
         data,
         delimiter=settings.delimiter,
         quote=settings.quote,
+        decimal=settings.decimal,
         encoding=settings.encoding,
         missing_values=settings.missing_values,
         table=settings.table,

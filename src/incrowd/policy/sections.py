@@ -23,6 +23,7 @@ class Data(Section):
     )
     quote: Character = Field(default='"', description="Around texts in a CSV file.")
     header: bool = Field(default=True, description="Whether the first line of a CSV file names the columns.")
+    decimal: Literal[".", ","] = Field(default=".", description="Before the decimals of numbers in a CSV file.")
     encoding: Encoding = Field(default="utf-8", description="Of a CSV file.")
     missing_values: tuple[str, ...] = Field(default=("",), description="Texts that mean: missing.")
     table: Text | None = Field(default=None, description="The table's name, in a database file.")

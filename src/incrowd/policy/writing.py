@@ -16,7 +16,10 @@ from pydantic import BaseModel
 from incrowd.errors import PolicyError
 from incrowd.policy.reading import Place
 
-_MACHINE_DEPENDENT = {"data": {"path", "format", "delimiter", "quote", "header", "encoding", "table"}, "ledger": True}
+_MACHINE_DEPENDENT = {
+    "data": {"path", "format", "delimiter", "quote", "decimal", "header", "encoding", "table"},
+    "ledger": True,
+}
 
 _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _BRANCHES = [

@@ -535,3 +535,16 @@ def test_an_unknown_column_is_named_with_the_known_ones(folder):
     with pytest.raises(InputError) as error:
         api.estimate(folder, ["town"])
     assert "age" in error.value.remedy
+
+
+def test_numbers_with_a_decimal_comma_and_files_without_a_header(tmp_path):
+    (tmp_path / "pay.csv").write_text("pay\n" + "1234,5\n99,0\n" * 400, encoding="utf-8")
+    text = (
+        "incrowd: 1\ndata: {path: pay.csv, delimiter: ';', decimal: ','}\n"
+        "attributes: {pay: {type: number, domain: {cuts: [0, 100, 1000, 2000]}}}\n"
+        "release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-5, beta: 0.4}\n"
+    )
+    made = api.release(None, Policy.from_text(text, base=tmp_path))
+    assert len(made.histogram) == 2
+    with pytest.raises(PolicyError):
+        api.release(None, Policy.from_text(text.replace("decimal: ','", "header: false"), base=tmp_path))
