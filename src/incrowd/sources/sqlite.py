@@ -25,7 +25,9 @@ _BATCH = 50_000
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file is an SQLite database."""
+    """Whether a file is an SQLite database. Only ordinary files are opened: a pipe would keep its reader waiting."""
+    if not path.is_file():
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(MAGIC)) == MAGIC

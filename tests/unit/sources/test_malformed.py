@@ -186,7 +186,7 @@ CASES = {
     "zip called csv": ("t.csv", zipped(GOOD), "data-format"),
     "excel": ("t.xlsx", zipped(GOOD), "data-format"),
     "old excel": ("t.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 500, "data-format"),
-    "sqlite": ("t.db", sqlite(), "data-format"),
+    "empty sqlite": ("t.db", sqlite(), "data-empty"),
     "bzip2": ("t.csv.bz2", bz2.compress(GOOD), "data-format"),
     "xz": ("t.csv.xz", lzma.compress(GOOD), "data-format"),
     "arrow": ("t.arrow", arrow_file(), "data-format"),
