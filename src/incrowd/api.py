@@ -53,6 +53,7 @@ __all__ = [
     "draft_policy",
     "estimate",
     "frontier",
+    "internal_folder",
     "ledger_add",
     "ledger_budget",
     "ledger_datasets",
@@ -66,6 +67,7 @@ __all__ = [
     "read_counts",
     "read_policy",
     "release",
+    "release_folders",
     "releases",
     "save_chart",
     "verify",
@@ -213,7 +215,7 @@ def releases(
             remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
         )
     key = None if sign_with is None else load_secret_key(sign_with)
-    folders = _folders(folder, copies)
+    folders = [] if folder is None else release_folders(folder, copies)
     for place in folders:
         require_free(place)
     settings = sampled_crowd.settle(plan.release)
@@ -251,11 +253,17 @@ def read_policy(policy: Policy | str | Path | None) -> Policy:
     return Policy.from_file(policy)
 
 
-def _folders(folder: str | Path | None, copies: int) -> list[Path]:
-    if folder is None:
-        return []
+def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
+    """Where releases are written: one to the folder itself, several to `<folder>-1`, `<folder>-2`, ..."""
     place = Path(folder)
     return [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
+
+
+def internal_folder(folder: str | Path) -> Path:
+    """Where a release's files for the publisher alone are, beside its folder."""
+    from incrowd.releases.release import internal_folder
+
+    return internal_folder(Path(folder))
 
 
 def _fixed_levels(policy: Policy, attributes: Sequence[CodedAttribute]) -> dict[str, int]:

@@ -51,21 +51,22 @@ def release(
             show_values=show_values,
             progress=tell,
         )
-    place = Path(folder)
-    folders = [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
-    results = [_payload(one.certificate, where) for one, where in zip(made, folders, strict=True)]
+    places = api.release_folders(folder, copies)
+    results = [
+        _payload(one.certificate, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
+    ]
     payload = results[0] if copies == 1 else {**results[0], "releases": results}
     emit(payload, as_json=as_json, render=lambda console: _show(console, results, empty=not made[0].histogram.total))
 
 
-def _payload(certificate: Any, folder: Path) -> dict[str, Any]:
+def _payload(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:
     table = next(name for name in certificate["files"] if name.startswith("release."))
     promise, mechanism = certificate["promise"], certificate["mechanism"]
     return {
         "release": str(folder / table),
         "certificate": str(folder / "certificate.json"),
         "report": str(folder / "report.html"),
-        "internal": str(folder.with_name(f"{folder.name}.internal")),
+        "internal": str(internal),
         "guarantee": {
             "notion": promise["notion"],
             "epsilon": promise["epsilon"],

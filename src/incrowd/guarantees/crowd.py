@@ -260,7 +260,7 @@ def plan(
         beta = require_between("beta", beta, 0.0, 1.0)
 
     # Sums and differences of ε are rounded away from the promise: the crowd gets a little less than is left.
-    left = 0.0 if epsilon is None else max(0.0, _below(epsilon, spent))
+    left = 0.0 if epsilon is None else max(0.0, left_after(epsilon, spent))
     match (epsilon, delta, k, beta):
         case (None, float(), int(), float()):
             left = smallest_epsilon(delta, k, beta)
@@ -276,8 +276,8 @@ def plan(
     return CrowdPlan(epsilon, delta, k, beta, spent, paper_bound(left, delta, k, beta))
 
 
-def _below(total: float, part: float) -> float:
-    """total − part, rounded down."""
+def left_after(total: float, part: float) -> float:
+    """What is left of ε when a part of it is spent, rounded down."""
     return total if part == 0 else math.nextafter(total - part, -math.inf)
 
 

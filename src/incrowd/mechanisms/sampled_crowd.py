@@ -49,8 +49,7 @@ class CrowdSettings:
     @property
     def crowd_epsilon(self) -> float:
         """ε₂: what is left for the crowd after the choice, rounded down."""
-        spent = self.selection_epsilon
-        return self.epsilon if spent == 0 else float(np.nextafter(self.epsilon - spent, 0.0))
+        return crowd.left_after(self.epsilon, self.selection_epsilon)
 
     @property
     def exact_delta(self) -> float:
@@ -94,7 +93,7 @@ def settle(release: SampledCrowd) -> CrowdSettings:
             code="parameter-range",
         )
     spent = release.selection_epsilon
-    left = release.epsilon if spent == 0 else float(np.nextafter(release.epsilon - spent, 0.0))
+    left = crowd.left_after(release.epsilon, spent)
     k, beta = release.k, release.beta
     if k is None and beta is None:
         k, beta = _best_for(release.crowd_of_interest or DEFAULT_CROWD_OF_INTEREST, left, release.delta)

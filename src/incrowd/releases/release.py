@@ -108,16 +108,7 @@ def certify(
             "format": certificates.FORMAT,
             "title": policy.title,
             "promise": promise_of(settings, chosen=bool(chosen), void=None if source.secure else VOID, copies=copies),
-            "mechanism": {
-                "name": "sampled_crowd",
-                "k": settings.k,
-                "beta": settings.beta,
-                "selection_epsilon": settings.selection_epsilon,
-                "exact_delta": settings.exact_delta,
-                "already_sampled": settings.already_sampled,
-                "levels": dict(outcome.levels),
-                "levels_chosen": chosen,
-            },
+            "mechanism": mechanism_of(settings, outcome.levels, chosen),
             "assumptions": assumptions(settings),
             "columns": [{"name": c.name, "labels": list(c.labels)} for c in outcome.published.columns],
             "policy": policy.canonical(),
@@ -155,6 +146,20 @@ def promise_of(settings: CrowdSettings, *, chosen: bool, void: str | None, copie
         "grounds": grounds(chosen=chosen),
         "together": together,
         "void": void,
+    }
+
+
+def mechanism_of(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[str]) -> dict[str, Any]:
+    """How the release was made, as the certificate has it."""
+    return {
+        "name": "sampled_crowd",
+        "k": settings.k,
+        "beta": settings.beta,
+        "selection_epsilon": settings.selection_epsilon,
+        "exact_delta": settings.exact_delta,
+        "already_sampled": settings.already_sampled,
+        "levels": dict(levels),
+        "levels_chosen": list(chosen),
     }
 
 

@@ -20,7 +20,15 @@ from incrowd.mechanisms.sampled_crowd import CrowdSettings
 from incrowd.policy import Attribute, SampledCrowd
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.release import CERTIFICATE, REPORT, assumptions, promise_of, table_digest, table_name
+from incrowd.releases.release import (
+    CERTIFICATE,
+    REPORT,
+    assumptions,
+    mechanism_of,
+    promise_of,
+    table_digest,
+    table_name,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,16 +180,7 @@ def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     copies = certificate["promise"]["together"]["copies"] if certificate["promise"]["together"] else 1
     expected = promise_of(settings, chosen=bool(chosen), void=void, copies=copies)
     stated = certificate["promise"] == expected and certificate["assumptions"] == assumptions(settings)
-    stated = stated and mechanism == {
-        "name": "sampled_crowd",
-        "k": settings.k,
-        "beta": settings.beta,
-        "selection_epsilon": settings.selection_epsilon,
-        "exact_delta": settings.exact_delta,
-        "already_sampled": settings.already_sampled,
-        "levels": levels,
-        "levels_chosen": mechanism["levels_chosen"],
-    }
+    stated = stated and mechanism == mechanism_of(settings, levels, mechanism["levels_chosen"])
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
 
