@@ -5,21 +5,31 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+COMPLETE := $(VENV)/.complete
 
-.PHONY: help setup demo test lint types check bench reference constraints clean
+.PHONY: help setup demo test lint types machine check bench reference site constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
 # uv installs in seconds; where it cannot be had, plain pip does the same job more slowly.
-$(READY): pyproject.toml constraints.txt
+define install
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "incrowd needs Python 3.11 or newer")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv -c constraints.txt \
-	  && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e '.[dev]' -c constraints.txt \
-	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' -c constraints.txt
+	  && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python -e $(1) -c constraints.txt \
+	  || $(BIN)/python -m pip install --quiet --disable-pip-version-check -e $(1) -c constraints.txt
 	touch $@
+endef
 
-setup: $(READY)
+$(READY): pyproject.toml constraints.txt
+	$(call install,'.')
+
+# Tests also need every optional part, Spark included.
+$(COMPLETE): pyproject.toml constraints.txt
+	$(call install,'.[dev]')
+	touch $(READY)
+
+setup: $(COMPLETE)
 
 demo: $(READY)
 	@rm -rf demo && mkdir demo
@@ -29,26 +39,34 @@ demo: $(READY)
 	@$(BIN)/incrowd estimate demo/release --by sex
 	@echo "Open demo/release/report.html in a browser; demo/release.internal/report.html is for the publisher only."
 
-lint: $(READY)
+lint: $(COMPLETE)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(READY)
+types: $(COMPLETE)
 	$(BIN)/mypy
 
-check: $(READY)
-	$(BIN)/pytest -n 2 --dist worksteal
+# A browser, a database server and Java, where they can be installed; tests that miss one skip and say so.
+machine:
+	@bash tests/machine
+
+check: $(COMPLETE) machine
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 test: lint types check
 
-bench: $(READY)
+bench: $(COMPLETE)
 	$(BIN)/python -m bench
 
-reference: $(READY)
+reference: $(COMPLETE)
 	$(BIN)/python docs/reference.py
 
-constraints: $(READY)
-	$(BIN)/uv pip compile --quiet --upgrade --no-header --no-annotate --extra dev --extra studio pyproject.toml -o constraints.txt
+# The documentation as static pages, in site/.
+site: $(COMPLETE)
+	$(BIN)/python docs/site.py site
+
+constraints: $(COMPLETE)
+	$(BIN)/uv pip compile --quiet --upgrade --no-header --no-annotate --extra dev pyproject.toml -o constraints.txt
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import runpy
 
-MODULES = ("planner", "thinning", "sampling_rate", "counting", "adult_release")
+MODULES = ("planner", "thinning", "sampling_rate", "plain_sample", "counting", "adult_release", "lattice_search")
 
 for name in MODULES:
     print(f"\n{name}", flush=True)

@@ -5,6 +5,7 @@ A test fails when a page no longer says what the code says.
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import click
@@ -44,6 +45,12 @@ def commands_page() -> str:
     return NOTE + intro + "".join(sections)
 
 
+def certificate_page() -> str:
+    """Every field of every certificate."""
+    page: str = runpy.run_path(str(HERE / "certificate_page.py"))["certificate_page"]()
+    return NOTE + page
+
+
 def _sections(command: click.Command, path: str, parent: click.Context) -> list[str]:
     context = click.Context(
         command, info_name=path.rsplit(maxsplit=1)[-1], parent=parent, terminal_width=100, max_content_width=100
@@ -59,7 +66,7 @@ def _sections(command: click.Command, path: str, parent: click.Context) -> list[
     return [f"\n### `{path}`\n\n```text\n{command.get_help(context)}\n```\n"]
 
 
-PAGES = {"errors.md": errors_page, "commands.md": commands_page}
+PAGES = {"errors.md": errors_page, "commands.md": commands_page, "certificate.md": certificate_page}
 
 if __name__ == "__main__":
     for file, page in PAGES.items():

@@ -12,6 +12,7 @@ from incrowd._version import __version__
 
 if TYPE_CHECKING:
     from incrowd.api import (
+        audit,
         draft_policy,
         estimate,
         frontier,
@@ -20,20 +21,24 @@ if TYPE_CHECKING:
         plan_pram,
         plan_sample,
         release,
-        releases,
+        release_copies,
+        save_audit,
         save_chart,
         verify,
     )
+    from incrowd.auditing.audit import Audit
     from incrowd.errors import GuaranteeError, IncrowdError, InputError
     from incrowd.policy import Policy
     from incrowd.releases.release import Release
 
 _HOMES = {
+    "Audit": "incrowd.auditing.audit",
     "GuaranteeError": "incrowd.errors",
     "IncrowdError": "incrowd.errors",
     "InputError": "incrowd.errors",
     "Policy": "incrowd.policy",
     "Release": "incrowd.releases.release",
+    "audit": "incrowd.api",
     "draft_policy": "incrowd.api",
     "estimate": "incrowd.api",
     "frontier": "incrowd.api",
@@ -42,18 +47,21 @@ _HOMES = {
     "plan_pram": "incrowd.api",
     "plan_sample": "incrowd.api",
     "release": "incrowd.api",
-    "releases": "incrowd.api",
+    "release_copies": "incrowd.api",
+    "save_audit": "incrowd.api",
     "save_chart": "incrowd.api",
     "verify": "incrowd.api",
 }
 
 __all__ = [
+    "Audit",
     "GuaranteeError",
     "IncrowdError",
     "InputError",
     "Policy",
     "Release",
     "__version__",
+    "audit",
     "draft_policy",
     "estimate",
     "frontier",
@@ -62,7 +70,8 @@ __all__ = [
     "plan_pram",
     "plan_sample",
     "release",
-    "releases",
+    "release_copies",
+    "save_audit",
     "save_chart",
     "verify",
 ]

@@ -9,7 +9,9 @@ import threading
 from typing import Protocol
 
 import numpy as np
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
@@ -91,4 +93,22 @@ class SeededBits:
 
     def fill(self, words: Words) -> None:
         """Takes the next words of the seed's stream."""
+        self._stream.fill(words)
+
+
+class DerivedBits:
+    """A stream for one part of a draw, under a key that HKDF-SHA256 derives from a secret key and the part's name.
+
+    Whoever knows the secret key gets the same stream for the same name, in any process; streams of different names
+    cannot be told from independent ones by those who do not.
+    """
+
+    kind = "AES-256-CTR, keyed by HKDF-SHA256 from a key of the operating system's"
+
+    def __init__(self, key: bytes, name: bytes) -> None:
+        derivation = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"incrowd " + name)
+        self._stream = Keystream(derivation.derive(key))
+
+    def fill(self, words: Words) -> None:
+        """Takes the next words of the part's stream."""
         self._stream.fill(words)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from incrowd.errors import DataError, ParameterError, PolicyError
+from incrowd.auditing.tables import audit
+from incrowd.errors import DataError, ParameterError
 from incrowd.plans import (
     Amplification,
     CentralPromise,
@@ -23,55 +23,123 @@ from incrowd.plans import (
     plan_pram,
     plan_sample,
 )
+from incrowd.releasing import (
+    Progress,
+    count_table,
+    internal_folder,
+    read_policy,
+    release,
+    release_copies,
+    release_folders,
+)
+from incrowd.serving import HEADERS as SERVICE_HEADERS
+from incrowd.surveying import collect, is_loopback, make_questionnaire, publish_collected, serve_application
+from incrowd.viewing import (
+    Level,
+    confirm,
+    draw_column,
+    draw_frontier,
+    draw_lattice,
+    draw_plan,
+    edit_policy,
+    find_files,
+    policy_from_text,
+    policy_levels,
+    policy_outline,
+    policy_paths,
+    print_number,
+    print_percent,
+    read_certificate,
+    save_policy,
+    style_sheet,
+    survival,
+    table_columns,
+    unconfirmed,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from incrowd.attacks.stories import Attack as Attack  # noqa: PLC0414 - an explicit re-export
+    from incrowd.auditing.audit import Audit as Audit  # noqa: PLC0414 - an explicit re-export
+    from incrowd.comparing import Compared as Compared  # noqa: PLC0414 - an explicit re-export
+    from incrowd.comparing.tables import Looked as Looked  # noqa: PLC0414 - an explicit re-export
     from incrowd.drafting import Draft as Draft  # noqa: PLC0414 - an explicit re-export
+    from incrowd.gallery import Figure as Figure  # noqa: PLC0414 - an explicit re-export
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.mechanisms.sampled_crowd import CrowdSettings, Outcome
+    from incrowd.local import Questionnaire as Questionnaire  # noqa: PLC0414 - an explicit re-export
+    from incrowd.mechanisms.sample_advice import Advice as Advice  # noqa: PLC0414 - an explicit re-export
     from incrowd.policy import Policy
-    from incrowd.randomness import RandomSource
-    from incrowd.releases.estimate import Estimates as Estimates  # noqa: PLC0414 - an explicit re-export
-    from incrowd.releases.ledger import Ledger
-    from incrowd.releases.release import Release
+    from incrowd.releases.kinds import Estimates as Estimates  # noqa: PLC0414 - an explicit re-export
     from incrowd.releases.statements import Statement
     from incrowd.releases.verify import Verification as Verification  # noqa: PLC0414 - an explicit re-export
 
 __all__ = [
+    "SERVICE_HEADERS",
     "Amplification",
     "CentralPromise",
     "CrowdPlan",
     "FrontierPoint",
+    "Level",
     "PramPlan",
     "Relation",
     "SamplePlan",
     "SampleTheorem",
+    "advise_sample",
+    "audit",
+    "collect",
+    "compare",
+    "confirm",
     "count_rows",
     "draft_policy",
+    "draw_column",
+    "draw_frontier",
+    "draw_lattice",
+    "draw_plan",
+    "edit_policy",
     "estimate",
+    "find_files",
     "frontier",
     "internal_folder",
+    "is_loopback",
     "ledger_add",
     "ledger_budget",
     "ledger_datasets",
     "ledger_statement",
+    "look_at",
     "make_keys",
+    "make_questionnaire",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
     "plan_sample",
+    "policy_from_text",
+    "policy_levels",
+    "policy_outline",
+    "policy_paths",
     "policy_schema",
+    "print_number",
+    "print_percent",
+    "publish_collected",
+    "read_certificate",
     "read_counts",
     "read_policy",
     "release",
+    "release_copies",
     "release_folders",
-    "releases",
+    "save_audit",
     "save_chart",
+    "save_policy",
+    "serve_application",
+    "style_sheet",
+    "survival",
+    "table_columns",
+    "unconfirmed",
     "verify",
     "write_example",
+    "write_survey",
 ]
 
 
@@ -119,8 +187,10 @@ def count_rows(data: Any, columns: Sequence[str] | None = None) -> NDArray[np.in
     return distinct_counts(source, columns)
 
 
-def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan, path: str | Path) -> Path:
-    """Draw a plan's trade-off as an SVG file."""
+def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan | Compared, path: str | Path) -> Path:
+    """Draw a plan's trade-off, or a comparison, as an SVG file."""
+    from incrowd.comparing import Compared
+    from incrowd.comparing.chart import draw
     from incrowd.files import write_whole
     from incrowd.reports import plan_charts
 
@@ -130,256 +200,55 @@ def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan, path: st
             code="parameter-range",
             remedy="Name the file something.svg; every browser opens it.",
         )
-    return write_whole(path, plan_charts.draw(plan).encode())
+    return write_whole(path, (draw(plan) if isinstance(plan, Compared) else plan_charts.draw(plan)).encode())
 
 
-# --- releases -----------------------------------------------------------------------------------------------------
-
-Progress = Callable[[str, float], None]
-
-
-def release(
-    data: Any = None,
-    policy: Policy | str | Path | None = None,
+def look_at(
+    thing: Any,
     *,
-    folder: str | Path | None = None,
-    sign_with: str | Path | None = None,
+    data: Any = None,
+    columns: Sequence[str] | None = None,
+    levels: Mapping[str, int] | None = None,
     show_values: bool = False,
     progress: Progress | None = None,
-    _source: RandomSource | None = None,
-) -> Release:
-    """The main job: publish a table as its policy says.
-
-    The budget is charged before anything is drawn, and only when all that can be wrong with the input has been
-    found right.
+) -> Looked:
+    """A table as a policy would show it, or as it is: what `advise_sample` and `compare` look at.
 
     Args:
-        data: a file name or pattern, a pandas, Polars or Arrow table, or a DuckDB relation; by default what the
-            policy names.
-        policy: a policy, or the name of its file.
-        folder: where to write the release; without it, call `.save(folder)` on what is returned.
-        sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
+        thing: a policy, the name of its file (.yaml), or a table as in `release`.
+        data: the table of a policy; by default what the policy names.
+        columns: which columns of a table without a policy to look at; all if not given.
+        levels: levels of columns, instead of those that the policy fixes.
         show_values: let error messages show values from the data.
         progress: called with what is being done and the part of it that is done.
     """
-    return releases(
-        data,
-        policy,
-        copies=1,
-        folder=folder,
-        sign_with=sign_with,
-        show_values=show_values,
-        progress=progress,
-        _source=_source,
-    )[0]
+    from incrowd.comparing.tables import look_at
+
+    def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
+        def tell(part: float) -> None:
+            if progress is not None:
+                progress("reading", part)
+
+        return count_table(data, policy, attributes, show_values=show_values, progress=tell)
+
+    return look_at(thing, columns, levels or {}, count)
 
 
-def releases(
-    data: Any = None,
-    policy: Policy | str | Path | None = None,
-    *,
-    copies: int,
-    folder: str | Path | None = None,
-    sign_with: str | Path | None = None,
-    show_values: bool = False,
-    progress: Progress | None = None,
-    _source: RandomSource | None = None,
-) -> list[Release]:
-    """Several independent releases at once, each from a sample of its own, written to `<folder>-1`, `<folder>-2`, ...
+def advise_sample(looked: Looked, *, epsilon: float, delta: float, rows_unknown: int = 1) -> Advice:
+    """What makes the rate of a plain sample small, and what would raise it. For the publisher's eyes only."""
+    from incrowd.mechanisms.sample_advice import advise
 
-    What they promise together is more than each alone does; the ledger adds it up.
-    """
-    from incrowd.hierarchy import codings
-    from incrowd.mechanisms import sampled_crowd
-    from incrowd.randomness import RandomSource
-    from incrowd.releases.certificate import load_secret_key, sha256, sign
-    from incrowd.releases.release import require_free
-
-    def tell(what: str, part: float) -> None:
-        if progress is not None:
-            progress(what, part)
-
-    plan = read_policy(policy)
-    if plan.release is None:
-        raise PolicyError(
-            "The policy does not say how to release.",
-            code="policy-invalid",
-            remedy="Give it a section 'release'.",
-        )
-    if copies < 1:
-        raise ParameterError("At least one release must be asked for.", code="parameter-range")
-    if plan.release.already_sampled and (copies > 1 or plan.ledger is None):
-        raise PolicyError(
-            "A table that is itself a sample may serve one release only.",
-            code="sample-reused",
-            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
-        )
-    key = None if sign_with is None else load_secret_key(sign_with)
-    folders = [] if folder is None else release_folders(folder, copies)
-    for place in folders:
-        require_free(place)
-    settings = sampled_crowd.settle(plan.release)
-    attributes = codings(plan, show_values=show_values)
-    fixed = _fixed_levels(plan, attributes)
-    table = _count(data, plan, attributes, show_values=show_values, progress=lambda part: tell("reading", part))
-    charged = _charge(plan, settings, copies)
-    source = RandomSource() if _source is None else _source
-    made = []
-    for number in range(copies):
-        tell("choosing and sampling", number / copies)
-        outcome = sampled_crowd.run(table, attributes, fixed, settings, source)
-        one = _make(plan, attributes, settings, table, outcome, source, copies)
-        made.append(one if key is None else replace(one, certificate=sign(one.certificate, key)))
-    if charged is not None:
-        ledger, entry = charged
-        digests = [one.certificate["digest"] for one in made]
-        digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
-        made = [replace(one, settle=lambda: ledger.settle(entry, digest)) for one in made]
-    for number, place in enumerate(folders):
-        tell("writing", number / copies)
-        made[number].save(place)
-    tell("done", 1.0)
-    return made
+    return advise(looked.table, looked.scales, epsilon=epsilon, delta=delta, rows_unknown=rows_unknown)
 
 
-def read_policy(policy: Policy | str | Path | None) -> Policy:
-    """A policy, or the file of one."""
-    from incrowd.policy import Policy
+def compare(
+    looked: Looked, *, epsilons: Sequence[float], delta: float, runs: int = 5, progress: Progress | None = None
+) -> Compared:
+    """The errors of four ways to publish a table, at comparable promises. For the publisher's eyes only."""
+    from incrowd import comparing
 
-    if isinstance(policy, Policy):
-        return policy
-    if policy is None:
-        raise ParameterError("A release needs a policy.", code="parameter-combination")
-    return Policy.from_file(policy)
-
-
-def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
-    """Where releases are written: one to the folder itself, several to `<folder>-1`, `<folder>-2`, ..."""
-    place = Path(folder)
-    return [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
-
-
-def internal_folder(folder: str | Path) -> Path:
-    """Where a release's files for the publisher alone are, beside its folder."""
-    from incrowd.releases.release import internal_folder
-
-    return internal_folder(Path(folder))
-
-
-def _fixed_levels(policy: Policy, attributes: Sequence[CodedAttribute]) -> dict[str, int]:
-    """The levels that nobody has to choose: those in the policy, and the raw level where no choice is paid for."""
-    chosen = policy.release is not None and policy.release.selection_epsilon > 0
-    levels: dict[str, int] = {}
-    for attribute in attributes:
-        level = policy.attributes[attribute.name].level
-        if level is not None:
-            attribute.hierarchy.recode(level)  # refuses a level that is not there
-            levels[attribute.name] = level
-        elif not chosen:
-            levels[attribute.name] = 0
-    return levels
-
-
-def _count(
-    data: Any,
-    policy: Policy,
-    attributes: Sequence[CodedAttribute],
-    *,
-    show_values: bool,
-    progress: Callable[[float], None],
-) -> Histogram:
-    """The full table as a histogram of raw codes, in one scan."""
-    source = _open(data, policy, show_values=show_values)
-    if policy.unlisted == "refuse":
-        extra = [c.name for c in source.columns() if c.name not in policy.attributes]
-        if extra:
-            raise DataError(
-                f"{len(extra)} columns of the table are not in the policy: {', '.join(map(repr, extra[:5]))}.",
-                code="column-unlisted",
-                remedy="Give each a role (drop, if it is not to be published), or set 'unlisted: drop'.",
-            )
-    return source.count_by([a.coding for a in attributes], progress=progress)  # type: ignore[no-any-return]
-
-
-def _open(data: Any, policy: Policy, *, show_values: bool) -> Any:
-    from incrowd.sources import open_source
-
-    settings = policy.data
-    if not settings.header:
-        raise PolicyError(
-            "A table without a line of column names cannot be read: columns are found by their names.",
-            code="policy-invalid",
-            remedy="Put a line with the names on top of the file, and leave 'header' out of the policy.",
-        )
-    if data is None:
-        if settings.path is None:
-            raise PolicyError(
-                "No table is given, and the policy names none.",
-                code="data-missing",
-                remedy="Name it in the policy (data: {path: ...}) or give it with --data.",
-            )
-        data = str(policy.resolve(settings.path))
-    return open_source(
-        data,
-        delimiter=settings.delimiter,
-        quote=settings.quote,
-        decimal=settings.decimal,
-        encoding=settings.encoding,
-        missing_values=settings.missing_values,
-        table=settings.table,
-        show_values=show_values,
-    )
-
-
-def _charge(policy: Policy, settings: CrowdSettings, copies: int) -> tuple[Ledger, int] | None:
-    """Spend the budget, on disk, before anything is drawn."""
-    if policy.ledger is None:
-        return None
-    from incrowd.releases.entries import Entry, SampledCrowd
-    from incrowd.releases.ledger import Ledger
-
-    wanted = policy.ledger
-    ledger = Ledger(policy.resolve(wanted.path))
-    known = ledger.budget(wanted.dataset)
-    if known is None:
-        known = ledger.set_budget(wanted.dataset, wanted.epsilon, wanted.delta, Relation.ADD_REMOVE)
-    if (known.epsilon, known.delta) != (wanted.epsilon, wanted.delta):
-        raise PolicyError(
-            f"The policy's budget for {wanted.dataset!r} is not the one in the ledger, {known}.",
-            code="ledger-budget-differs",
-            remedy="Write the ledger's budget into the policy, or change the ledger's with `incrowd ledger budget`.",
-        )
-    entry = Entry(
-        mechanism="sampled_crowd",
-        promise=SampledCrowd(settings.k, settings.beta, settings.selection_epsilon),
-        description=policy.title or "release",
-        policy_digest=policy.digest(),
-        already_a_sample=settings.already_sampled,
-        copies=copies,
-    )
-    return ledger, ledger.charge(wanted.dataset, entry).entry_id
-
-
-def _make(
-    policy: Policy,
-    attributes: Sequence[CodedAttribute],
-    settings: CrowdSettings,
-    table: Histogram,
-    outcome: Outcome,
-    source: RandomSource,
-    copies: int,
-) -> Release:
-    """Certificate and reports around what the mechanism gave."""
-    from incrowd.releases.release import Release, certify
-    from incrowd.reports.release_report import internal_report, public_report
-
-    report = public_report(policy, settings, outcome.published, outcome.levels, void=not source.secure)
-    return Release(
-        histogram=outcome.published,
-        certificate=certify(policy, attributes, settings, outcome, source, report, copies),
-        policy=policy.with_levels(outcome.levels),
-        report=report,
-        internal={"report.html": internal_report(policy, attributes, settings, table, outcome, void=not source.secure)},
+    return comparing.compare(
+        looked.table, epsilons=epsilons, delta=delta, runs=runs, observed=looked.observed, progress=progress
     )
 
 
@@ -393,11 +262,18 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> Verifica
     return verifying.verify(folder, public_key)
 
 
-def estimate(folder: str | Path, by: Sequence[str]) -> Estimates:
-    """A cross-tabulation of the population from a published folder, with standard errors."""
+def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None, mean: str | None = None) -> Estimates:
+    """A cross-tabulation of the population from a published folder, with standard errors.
+
+    Args:
+        folder: the published one.
+        by: the columns.
+        method: for randomised releases: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too.
+        mean: for randomised releases: a column whose mean is wanted in each group.
+    """
     from incrowd.releases import estimate as estimating
 
-    return estimating.estimate(folder, by)
+    return estimating.estimate(folder, by, method=method, mean=mean)
 
 
 def make_keys(secret: str | Path, public: str | Path) -> None:
@@ -411,6 +287,23 @@ def make_keys(secret: str | Path, public: str | Path) -> None:
     secret_pem, public_pem = make_keys()
     write_whole(secret, secret_pem).chmod(0o600)
     write_whole(public, public_pem)
+
+
+# --- any table ----------------------------------------------------------------------------------------------------
+
+
+def save_audit(audit: Audit, path: str | Path) -> Path:
+    """Write an audit as a report, one HTML file. It is about the table, and as confidential as the table is."""
+    from incrowd.files import write_whole
+    from incrowd.reports.audit_report import audit_report
+
+    if Path(path).suffix.lower() not in {".html", ".htm"}:
+        raise ParameterError(
+            f"Reports are written as HTML; {Path(path).name} does not end in .html.",
+            code="output-format",
+            remedy="Name the file something.html.",
+        )
+    return write_whole(path, audit_report(audit))
 
 
 # --- the ledger ---------------------------------------------------------------------------------------------------
@@ -506,3 +399,47 @@ def write_example(
     from incrowd.examples.census import write_census
 
     return write_census(path, rows, progress, overwrite=overwrite)
+
+
+def attacks() -> tuple[str, ...]:
+    """The unsafe methods that can be shown being broken."""
+    from incrowd.attacks.stories import ATTACKS
+
+    return tuple(ATTACKS)
+
+
+def attack(name: str) -> Attack:
+    """Break one unsafe method, with numbers that are computed on the spot."""
+    from incrowd.attacks.stories import run
+
+    return run(name)
+
+
+def gallery(
+    folder: str | Path,
+    *,
+    only: Sequence[str] = (),
+    data: Mapping[str, str | Path] | None = None,
+    quick: bool = False,
+    progress: Progress | None = None,
+) -> list[Figure]:
+    """Redraw the papers' tables and figures, as one page in a folder.
+
+    Args:
+        folder: where `index.html` goes.
+        only: the names of figures; all of them if none is named.
+        data: files to draw from, by what they are (``{"adult": "adult.csv"}``), in place of examples.
+        quick: fewer records and runs, for a first look.
+        progress: called with what is being done and the part of it that is done.
+    """
+    from incrowd.gallery import Material, draw
+
+    material = Material({kind: Path(file) for kind, file in (data or {}).items()}, quick)
+    return draw(folder, only, material, progress)
+
+
+def write_survey(path: str | Path, *, overwrite: bool = False) -> list[Path]:
+    """Write the policy of the example survey and, beside it, the wording of its questions."""
+    from incrowd.examples.survey import write_survey
+
+    return write_survey(path, overwrite=overwrite)

@@ -310,7 +310,7 @@ def _group(codes: list[np.ndarray], sizes: list[int], counts: np.ndarray) -> tup
             return codes, counts
         dense = np.bincount(keys, weights=counts)
         cells = np.flatnonzero(dense)
-        return _unfold(cells, sizes), dense[cells].astype(np.int64)
+        return unfold(cells, sizes), dense[cells].astype(np.int64)
     # From here on keys are sorted; codes that fill whole bits are the fastest to take apart again.
     padded = [1 << (size - 1).bit_length() for size in sizes]
     keys = _keys(codes, padded)
@@ -325,7 +325,7 @@ def _group(codes: list[np.ndarray], sizes: list[int], counts: np.ndarray) -> tup
         counts = keys & (2**width - 1)
         keys >>= width
         keys, counts, _ = _merge(keys, counts)
-        return _unfold(keys, padded), counts
+        return unfold(keys, padded), counts
     order = np.argsort(keys)
     _, counts, starts = _merge(keys[order], counts[order])
     return [code[order[starts]] for code in codes], counts
@@ -359,8 +359,11 @@ def _merge(keys: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return keys[starts], np.add.reduceat(counts, starts), starts
 
 
-def _unfold(keys: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
-    """The codes that keys were folded from, block by block: fresh memory costs more than arithmetic."""
+def unfold(keys: np.ndarray, sizes: list[int]) -> list[np.ndarray]:
+    """The codes that keys were folded from, the last size varying fastest.
+
+    Block by block: fresh memory costs more than arithmetic.
+    """
     codes = [np.empty(len(keys), dtype=smallest_type(size)) for size in sizes]
     for start in range(0, len(keys), _BLOCK):
         block = slice(start, start + _BLOCK)

@@ -138,15 +138,16 @@ class SampleTheorem:
 
 @dataclass(frozen=True)
 class SamplePlan:
-    """The largest rate at which a plain sample of one table is private (Chaudhuri, Mishra).
+    """A rate of a plain sample of one table, and what it promises (Chaudhuri, Mishra).
 
     Attributes:
         rate: each row is sampled with this probability.
         epsilon: what changing rows can do to the likelihood of the sample, less 1.
         delta: the probability of a sample of which that is not true.
         rows_unknown: c, how many rows may be changed.
-        exact: whether no larger rate would do; if not, the true one is at most `rate_at_most`.
-        rate_at_most: an upper bound on the largest rate.
+        exact: whether no larger rate, or for a planned one no smaller promise, would do; if not, the true largest
+            rate is at most `rate_at_most`.
+        rate_at_most: an upper bound on the largest rate; a planned rate itself.
         theorem: the paper's own rate, or None where its theorem gives none.
         classes: how many distinct rows are rare, infrequent and common at this rate.
         distinct: the number of distinct rows.
@@ -171,27 +172,72 @@ class SamplePlan:
 
 
 def plan_sample(
-    counts: ArrayLike, *, epsilon: float, delta: float, rows_unknown: int = 1, curve_points: int = 0
+    counts: ArrayLike,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rate: float | None = None,
+    rows_unknown: int = 1,
+    curve_points: int = 0,
 ) -> SamplePlan:
-    """A plain sample: the largest safe rate for a table given by the counts of its distinct rows."""
+    """A plain sample of a table given by the counts of its distinct rows: two of ε, δ and the rate give the third.
+
+    The largest safe rate for an ε and a δ; or the δ or the ε that a planned rate promises.
+    """
     from incrowd.guarantees import sampling
 
-    best = sampling.largest_rate(counts, epsilon, delta, rows_unknown)
+    if sum(given is None for given in (epsilon, delta, rate)) != 1:
+        raise ParameterError(
+            "Give two of epsilon, delta and rate; the third follows.",
+            code="parameter-combination",
+            remedy="Epsilon and delta give the largest safe rate; a rate with one of them gives what it promises.",
+        )
+    if rate is None and epsilon is not None and delta is not None:
+        best = sampling.largest_rate(counts, epsilon, delta, rows_unknown)
+        rate, at_most, exact = best.rate, best.rate_at_most, best.exact
+    else:
+        epsilon, delta, exact = _promised(counts, epsilon, delta, rate or 0.0, rows_unknown)
+        rate = at_most = rate or 0.0
     try:
         found = sampling.theorem_rate(counts, epsilon, delta, rows_unknown)
         theorem, inner = SampleTheorem(found.rate, found.epsilon, found.rare), found.inner_epsilon
     except UnreachableError:
         theorem, inner = None, epsilon
-    rates = np.geomspace(best.rate / 4, min(1.0, best.rate * 2), curve_points)
+    rates = np.geomspace(rate / 4, min(1.0, rate * 2), curve_points)
     return SamplePlan(
-        rate=best.rate,
+        rate=rate,
         epsilon=epsilon,
         delta=delta,
         rows_unknown=rows_unknown,
-        exact=best.exact,
-        rate_at_most=best.rate_at_most,
+        exact=exact,
+        rate_at_most=at_most,
         theorem=theorem,
-        classes=sampling.classify(counts, best.rate, inner, delta, rows_unknown),
+        classes=sampling.classify(counts, rate, inner, delta, rows_unknown),
         distinct=int(np.size(np.asarray(counts))),
         curve=tuple((float(r), sampling.sample_delta(counts, float(r), epsilon, rows_unknown).delta) for r in rates),
     )
+
+
+def _promised(
+    counts: ArrayLike, epsilon: float | None, delta: float | None, rate: float, rows_unknown: int
+) -> tuple[float, float, bool]:
+    """The ε and δ of a planned rate, one of them given."""
+    from incrowd.guarantees import sampling
+
+    if epsilon is None:
+        least = sampling.sample_epsilon(counts, rate, delta or 0.0, rows_unknown)
+        if least.epsilon == 0.0:
+            raise UnreachableError(
+                f"At rate {rate:g} nothing is sampled, but for a probability of {least.delta:.3g}.",
+                code="unreachable",
+                remedy="Plan a higher rate, or accept a smaller delta.",
+            )
+        return least.epsilon, delta or 0.0, least.exact
+    reached = sampling.sample_delta(counts, rate, epsilon, rows_unknown)
+    if reached.delta >= 1.0:
+        raise UnreachableError(
+            f"At rate {rate:g} practically no sample keeps epsilon = {epsilon:g}.",
+            code="unreachable",
+            remedy="Lower the rate, or accept a larger epsilon.",
+        )
+    return epsilon, reached.delta, reached.exact

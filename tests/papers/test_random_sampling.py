@@ -1,6 +1,8 @@
 """Chaudhuri and Mishra, "When random sampling preserves privacy": what it prints, and where it errs."""
 
+import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from incrowd.errors import UnreachableError
 from incrowd.guarantees.sampling import (
     classify,
     good_sample,
+    is_private,
     largest_rate,
     observation_6_table,
     sample_delta,
@@ -175,3 +178,39 @@ def test_distinct_points_are_never_private() -> None:
     assert sample_ratio([1, 1, 1, 1, 1], [0, 1, 0, 0, 0]) == math.inf
     # Half of the rows 0, half 1, and the sample is all the zeros.
     assert sample_ratio([50, 50], [50, 0]) == math.inf
+
+
+def likelihood(counts: tuple[int, ...], sample: tuple[int, ...], rate: Fraction) -> Fraction:
+    return math.prod(
+        (math.comb(n, s) * rate**s * (1 - rate) ** (n - s) for n, s in zip(counts, sample, strict=True)),
+        start=Fraction(1),
+    )
+
+
+def drawn_again(counts: tuple[int, ...], sample: tuple[int, ...], rate: Fraction, epsilon: float) -> Fraction:
+    """The likelihood of a sample if samples that are not private are replaced until one is."""
+    if not is_private(counts, sample, epsilon):
+        return Fraction(0)
+    every = itertools.product(*(range(n + 1) for n in counts))
+    kept = sum(likelihood(counts, s, rate) for s in every if is_private(counts, s, epsilon))
+    return likelihood(counts, sample, rate) / kept
+
+
+def test_drawing_again_until_the_sample_is_private_is_not_private() -> None:
+    rate, epsilon = Fraction(1, 10), 1.0
+    table, other = (2, 10), (1, 11)  # one row has another value
+    sample = (1, 1)
+    assert likelihood(table, sample, rate) / likelihood(other, sample, rate) <= 1 + Fraction(epsilon)
+    assert is_private(table, sample, epsilon)  # so it would be kept …
+    assert drawn_again(table, sample, rate, epsilon) > 0
+    assert drawn_again(other, sample, rate, epsilon) == 0  # … and tells for certain that it was not the other table
+
+
+def test_two_samples_of_one_table_multiply_their_ratios() -> None:
+    rate, table, other = Fraction(1, 10), (10, 30), (9, 31)
+    one = likelihood(table, (3, 2), rate) / likelihood(other, (3, 2), rate)
+    epsilon = sample_ratio(table, (3, 2))
+    assert 1 < one <= 1 + epsilon
+    both = one**2
+    assert both > 1 + epsilon
+    assert both <= (1 + Fraction(epsilon)) ** 2

@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import combinations, pairwise, product
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from incrowd.guarantees.belief_checks import theorem_check
@@ -286,6 +286,7 @@ class TestPublishedChecks:
 
     @moderately
     @given(situations(least=4, groups=(1, 1), largest=10))
+    @example(([[1, 0]], Adversary.with_shape((0.25, 0.0), or_less_stubborn=True)))  # certain beforehand, and right
     def test_they_agree_with_the_closed_form_up_to_the_dropped_ones(self, situation):
         table, adversary = situation
         large = [[1000 * count for count in group] for group in table]

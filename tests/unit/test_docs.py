@@ -1,8 +1,21 @@
-"""What the pages show, runs; what they link to, is there."""
+"""What the pages show, runs; what they link to, is there.
 
+In the pages,
+
+- every block of ``python`` and ``console`` is run, each in a folder of its own; in
+  the pages that tell a story they continue each other;
+- a block such as ``yaml office.yaml`` is a file that the blocks of its page find in their folder;
+- a console line without ``$`` is part of what the command before it prints; a line that ends in ``# refused`` must be;
+- ``python ibis``, ``sh``, ``text`` and other languages are not run here, because they need what tests do not have.
+"""
+
+import html
+import importlib.util
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -11,36 +24,89 @@ from incrowd.cli._shell import run
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+STORIES = [page for page in PAGES if page.name.startswith(("tutorial-", "from-"))]
+REFUSED = 3
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The blocks of a page, each with the words after its three backticks."""
+    return re.findall(r"^```([^\n]*)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
 
 
-PYTHON = [(page, i, code) for page in PAGES for i, code in enumerate(blocks(page, "python"))]
-CONSOLE = [(page, i, text) for page in PAGES for i, text in enumerate(blocks(page, "console"))]
+def save_files(page: Path) -> None:
+    for words, text in blocks(page):
+        if re.fullmatch(r"(yaml|csv|text) [\w.-]+\.\w+", words):
+            Path(words.split()[1]).write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize(("page", "number", "code"), PYTHON, ids=lambda v: v.name if isinstance(v, Path) else None)
-def test_python_blocks_run(page, number, code, tmp_path, monkeypatch):
+def run_python(page: Path, code: str, names: dict[str, object]) -> None:
+    above = page.read_text(encoding="utf-8").partition(code)[0].count("\n")
+    exec(compile("\n" * above + code, str(page), "exec"), names)
+
+
+def run_console(page: Path, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = ""
+    lines = text.splitlines()
+    assert lines[0].startswith("$ "), f"{page.name} shows what no command prints"
+    for line in lines:
+        if not line.startswith("$ "):
+            assert plain(line) in printed, f"{page.name} shows what is not printed: {line}\n{printed}"
+            continue
+        command = shlex.split(line[2:], comments=True)
+        if command[0] != "incrowd":
+            assert command[0] in {"make", "pip"}, f"{page.name} shows a command that no test runs: {command}"
+            continue
+        expected = REFUSED if line.endswith("# refused") else 0
+        code = run(incrowd, command[1:])
+        output = capsys.readouterr()
+        assert code == expected, (command, output.err)
+        printed = plain(output.out + output.err)
+
+
+def plain(text: str) -> str:
+    """Without line breaks and columns, which depend on the width of the terminal."""
+    return " ".join(text.split())
+
+
+def alone(language: str) -> list[object]:
+    """The blocks of a language that continue no other."""
+    return [
+        pytest.param(page, text, id=f"{page.name}-{number}")
+        for page in PAGES
+        if page not in STORIES
+        for number, (words, text) in enumerate(blocks(page))
+        if words == language
+    ]
+
+
+@pytest.mark.parametrize(("page", "code"), alone("python"))
+def test_python_blocks_run(page, code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, f"{page.name}, block {number}", "exec"), {})
+    save_files(page)
+    run_python(page, code, {})
 
 
-@pytest.mark.parametrize(("page", "number", "text"), CONSOLE, ids=lambda v: v.name if isinstance(v, Path) else None)
-def test_console_blocks_run(page, number, text, tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("page", "text"), alone("console"))
+def test_console_blocks_run(page, text, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     counts = "value,count\n" + "\n".join(f"v{i},{1000 + i}" for i in range(50))
     (tmp_path / "counts.csv").write_text(counts, encoding="utf-8")
-    commands = [shlex.split(line[2:], comments=True) for line in text.splitlines() if line.startswith("$ ")]
-    ran = 0
-    for command in commands:
-        if command[:1] == ["incrowd"]:
-            assert run(incrowd, command[1:]) == 0, (command, capsys.readouterr().err)
-            ran += 1
+    save_files(page)
+    run_console(page, text, capsys)
+
+
+@pytest.mark.parametrize("page", STORIES, ids=lambda page: page.name)
+def test_stories_run_from_start_to_end(page, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    save_files(page)
+    names: dict[str, object] = {}
+    shown = [(words, text) for words, text in blocks(page) if words in {"python", "console"}]
+    assert len(shown) > 1, f"{page.name} shows hardly anything"
+    for words, text in shown:
+        if words == "python":
+            run_python(page, text, names)
         else:
-            assert command[0] in {"make", "pip"}, f"{page.name} shows a command that no test runs: {command}"
-    assert ran or commands
+            run_console(page, text, capsys)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -56,3 +122,58 @@ def test_links_lead_somewhere(page):
             headings = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), flags=re.MULTILINE)
             slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
             assert anchor in slugs, f"{page.name} links to {target}"
+
+
+# --- the site -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def site():
+    spec = importlib.util.spec_from_file_location("site_of_docs", ROOT / "docs" / "site.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_in_one_part_of_the_site(site):
+    listed = Counter(name for names in site.PARTS.values() for name in names)
+    assert listed == Counter(page.stem for page in PAGES if page.name != "README.md")
+
+
+def test_the_readme_lists_the_pages_as_the_site_does(site):
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Pages")[2].partition("\n## ")[0]
+    shown = {
+        part: tuple(re.findall(r"\(docs/([\w-]+)\.md\)", pages))
+        for part, pages in re.findall(r"^- \*\*(.+?)\*\*:(.*?)(?=^- |^$)", text, flags=re.MULTILINE | re.DOTALL)
+    }
+    assert shown == site.PARTS
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("at most e^ε-fold", "at most e<sup>ε</sup>-fold"),
+        ("e^{−ε₁}M(S) < β^k", "e<sup>−ε₁</sup>M(S) &lt; β<sup>k</sup>"),
+        ("x₊ ≤ e^(λ(x−1))/λ", "x₊ ≤ e<sup>λ(x−1)</sup>/λ"),
+        ("p_in, n_φ and h_{J+1}(n)", "p<sub>in</sub>, n<sub>φ</sub> and h<sub>J+1</sub>(n)"),
+        ("C_jw² x", "C<sub>jw</sub>² x"),
+        ("sampled_crowd, e_mail", "sampled_crowd, e_mail"),
+    ],
+)
+def test_formulas_are_set(site, written, shown):
+    assert site.formulas(written) == shown
+
+
+def test_the_site_holds_together(site, tmp_path):
+    written = site.build(tmp_path)
+    assert len(written) == len(PAGES)
+    texts = {path.name: path.read_text(encoding="utf-8") for path in written}
+    anchors = {name: re.findall(r' id="([^"]*)"', text) for name, text in texts.items()}
+    for name, text in texts.items():
+        for target in (html.unescape(found) for found in re.findall(r' (?:href|src)="([^"]*)"', text)):
+            if target.startswith(("http://", "https://")):
+                continue
+            file, _, anchor = unquote(target).partition("#")
+            assert (tmp_path / (file or name)).is_file(), f"{name} leads to {target}"
+            assert not anchor or anchor in anchors[file or name], f"{name} leads to {target}"
+        assert "```" not in text, f"{name} shows a block as it is written"

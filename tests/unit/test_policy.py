@@ -13,7 +13,7 @@ import yaml
 
 from incrowd.domain import Bins, Categories, DateRange, IntegerRange
 from incrowd.errors import PolicyError
-from incrowd.policy import Intervals, Mask, Node, Policy, SampledCrowd, Taxonomy, digest
+from incrowd.policy import MECHANISMS, Intervals, Mask, Node, Policy, SampledCrowd, Taxonomy, digest
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import DOMAINS
 from incrowd.policy.hierarchies import HIERARCHIES
@@ -564,7 +564,8 @@ def test_the_schema_refuses_what_is_wrong(old, new):
     assert not accepts(schema, as_editors_see(EVERYTHING.replace(old, new)), schema)
 
 
-MODELS = [Policy, Attribute, Data, SampledCrowd, Ledger, *(m for m, _ in [*DOMAINS.values(), *HIERARCHIES.values()])]
+SPECS = [model for model, _ in [*DOMAINS.values(), *HIERARCHIES.values()]]
+MODELS = [Policy, Attribute, Data, Ledger, *MECHANISMS.values(), *SPECS]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

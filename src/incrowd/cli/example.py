@@ -32,3 +32,19 @@ def census(output: str, rows: int, overwrite: bool, as_json: bool) -> None:
             f"{safe(table)} has {rows:,} people; {safe(policy)} says how to publish them."
         ),
     )
+
+
+@example.command()
+@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="FILE.yaml.")
+@click.option("--overwrite", is_flag=True, help="Replace files of these names.")
+@json_option
+def survey(output: str, overwrite: bool, as_json: bool) -> None:
+    """A survey whose respondents randomise their own answers: its policy, and beside it the wording."""
+    from incrowd import api
+
+    policy, texts = api.write_survey(output, overwrite=overwrite)
+    emit(
+        {"policy": str(policy), "texts": str(texts)},
+        as_json=as_json,
+        render=lambda console: console.print(f"{safe(policy)} says what is asked, and {safe(texts)} in which words."),
+    )

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option
+from incrowd.cli._shell import emit, json_option, progress_bar, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from incrowd.api import Amplification, CrowdPlan, FrontierPoint, PramPlan, SamplePlan
+    from incrowd.api import Advice, Amplification, CrowdPlan, FrontierPoint, PramPlan, SamplePlan
+
+_STEPS = 14  # of advice that are shown
+INTERNAL = "For the publisher's eyes only: every number here was found by looking at the table, and none is covered."
 
 plot_option = click.option("--plot", type=click.Path(dir_okay=False), help="Draw the trade-off to this SVG file.")
 
@@ -146,55 +149,104 @@ def pram(
 
 @plan.command()
 @click.argument("data", required=False)
+@click.option("--data", "table", help="The table of a policy, if not the one that it names.")
 @click.option("--columns", help="Which columns of DATA make up a row, separated by commas; all if not given.")
 @click.option(
     "--counts",
     type=click.Path(dir_okay=False),
     help="Instead of DATA: a CSV file with a column `count`, one line for each distinct row.",
 )
-@click.option("--epsilon", type=float, required=True, help="How much changing rows may change the sample's likelihood.")
-@click.option("--delta", type=float, required=True, help="The probability of a sample that does not keep to it.")
-@click.option("--rows-unknown", type=int, default=1, show_default=True, help="How many rows may be changed (c).")
+@click.option("--epsilon", type=float, help="How much changing rows may change the sample's likelihood.")
+@click.option("--delta", type=float, help="The probability of a sample that does not keep to it.")
+@click.option("--rate", type=float, help="A planned rate: with one of the two above, what it promises.")
+@click.option("--rows-unknown", type=int, help="How many rows may be changed (c); 1 if not given.")
+@click.option("--advice", is_flag=True, help="Say what makes the rate small, and what would raise it.")
 @plot_option
 @json_option
 def sample(
     data: str | None,
+    table: str | None,
     columns: str | None,
     counts: str | None,
-    epsilon: float,
-    delta: float,
-    rows_unknown: int,
+    epsilon: float | None,
+    delta: float | None,
+    rate: float | None,
+    rows_unknown: int | None,
+    advice: bool,
     plot: str | None,
     as_json: bool,
 ) -> None:
     """A plain random sample: the largest rate at which it is still private (Chaudhuri, Mishra).
 
+    DATA is a table, or a policy (.yaml), which is then carried out up to the sampling. Give two of --epsilon, --delta
+    and --rate; the third follows. Of a policy they need not be repeated: a single option takes the place of the
+    policy's value, and the others are the policy's. If that makes three, the answer says whether the rate keeps the
+    promise, or the release will be refused.
+
     This is a statement about this very table; the rate is found by looking at it. It is weaker than differential
-    privacy. The rate is exact; what Theorem 3 (or 7) of the paper would allow stands beside it.
+    privacy. The rate is exact; what Theorem 3 (or 7) of the paper would allow stands beside it. All that is printed is
+    read off the table: it is for the publisher's eyes only.
 
     \b
     incrowd plan sample survey.csv --columns age,sex,region --epsilon 0.5 --delta 0.05
-    incrowd plan sample --counts counts.csv --epsilon 0.5 --delta 0.05
+    incrowd plan sample survey.yaml --advice
+    incrowd plan sample --counts counts.csv --rate 0.01 --delta 0.05
     """
     from incrowd import api
 
     if (data is None) == (counts is None):
         raise click.UsageError("Give either DATA or --counts.")
+    looked = None
     if counts is not None:
+        if advice:
+            raise click.UsageError("Advice is about columns, which a file of counts has not: give DATA or a policy.")
         rows = api.read_counts(counts)
     else:
-        rows = api.count_rows(data, columns.split(",") if columns else None)
+        names = columns.split(",") if columns else None
+        if advice or table or str(data).endswith((".yaml", ".yml")):
+            with progress_bar() as tell:
+                looked = api.look_at(data, data=table, columns=names, progress=tell)
+            rows = looked.table.counts
+        else:
+            rows = api.count_rows(data, names)
+    asked = None if looked is None else looked.asked
+    wanted: float | None = None  # a rate beside a whole promise, which it keeps or not
+    if asked is not None:
+        rows_unknown = asked.rows_unknown if rows_unknown is None else rows_unknown
+        if sum(given is not None for given in (epsilon, delta, rate)) < 2:
+            epsilon = asked.epsilon if epsilon is None else epsilon
+            delta = asked.delta if delta is None else delta
+            rate = asked.rate if rate is None else rate
+            if epsilon is not None and delta is not None:
+                wanted, rate = rate, None
     answer = api.plan_sample(
         rows,
         epsilon=epsilon,
         delta=delta,
-        rows_unknown=rows_unknown,
+        rate=rate,
+        rows_unknown=1 if rows_unknown is None else rows_unknown,
         curve_points=40 if plot else 0,
     )
     if plot:
         api.save_chart(answer, plot)
-    payload = asdict(answer) | {"relation": answer.relation}
-    emit(payload, as_json=as_json, render=lambda console: _show_sample(console, answer))
+    payload = asdict(answer) | {"relation": answer.relation, "internal": INTERNAL}
+    if wanted is not None:
+        payload["planned"] = {"rate": wanted, "kept": wanted <= answer.rate}
+    said = None
+    if advice and looked is not None:
+        said = api.advise_sample(looked, epsilon=answer.epsilon, delta=answer.delta, rows_unknown=answer.rows_unknown)
+        payload["advice"] = asdict(said)
+    planned = rate is not None
+
+    def show(console: Console) -> None:
+        _show_sample(console, answer, planned=planned)
+        if wanted is not None:
+            verdict = "keeps the promise" if wanted <= answer.rate else "does not keep it: the release will be refused"
+            console.print(f"  the planned rate, {wanted:g}, {verdict}")
+        if said is not None:
+            _show_advice(console, said)
+
+    emit(payload, as_json=as_json, render=show)
 
 
 # --- what a person sees -----------------------------------------------------------------------------------------
@@ -242,14 +294,15 @@ def _show_pram(console: Console, answer: PramPlan) -> None:
     console.print("  all for replacing one record by another")
 
 
-def _show_sample(console: Console, answer: SamplePlan) -> None:
+def _show_sample(console: Console, answer: SamplePlan, *, planned: bool) -> None:
+    console.print(f"[bold red]INTERNAL[/] {INTERNAL}", soft_wrap=True)
     console.print(f"[bold]Sample each row with probability {answer.rate:.4g}[/]")
     rows = "one row" if answer.rows_unknown == 1 else f"any {answer.rows_unknown} rows"
     console.print(
-        f"  then, but for a probability of δ = {answer.delta:g}, changing {rows} changes the sample's likelihood "
-        f"at most {1 + answer.epsilon:g}-fold"
+        f"  then, but for a probability of δ = {answer.delta:.4g}, changing {rows} changes the sample's likelihood "
+        f"at most {1 + answer.epsilon:.4g}-fold"
     )
-    if not answer.exact:
+    if not answer.exact and not planned:
         console.print(f"  the largest rate lies between this and {answer.rate_at_most:.4g}")
     if answer.theorem is None:
         console.print("  by the paper's theorem: no rate")
@@ -260,6 +313,43 @@ def _show_sample(console: Console, answer: SamplePlan) -> None:
         f"infrequent, {answer.classes.common:,} common"
     )
     console.print("  a statement about this table alone, for replacing rows; weaker than differential privacy")
+
+
+def _show_advice(console: Console, advice: Advice) -> None:
+    from rich.table import Table
+
+    console.print("\n[bold]For your eyes only: what makes the rate small[/]")
+    for blame in advice.by_size:
+        if blame.share >= 0.001:
+            alike = f"{blame.low:,}" if blame.low == blame.high else f"{blame.low:,} to {blame.high:,}"
+            which = "one record has alone" if blame.high == 1 else f"{alike} records share"
+            console.print(f"  {blame.rows:,} distinct rows that {which}: {blame.share:.1%} of the risk")
+    for blame in advice.by_value:
+        ((column, value),) = blame.values.items()
+        what = "missing" if value is None else f"'{safe(value)}'"
+        console.print(f"  {safe(column)} {what} ({blame.records:,} records): {blame.share:.1%} of the risk")
+    if not advice.steps:
+        console.print("Nothing that was tried would raise it.")
+        return
+    for title, steps in (
+        ("do this, and the rate becomes", advice.steps[:_STEPS]),
+        ("one after the other, dropping no column", advice.path if len(advice.path) > 1 else ()),
+    ):
+        if not steps:
+            continue
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        for name in ("column", "do this", "in the policy"):
+            table.add_column(name)
+        for name in ("distinct rows", "rate", "gain"):
+            table.add_column(name, justify="right")
+        for step in steps:
+            gain = f"× {step.rate / advice.rate:.3g}"
+            texts = (safe(step.column), safe(step.what), safe(step.how))
+            table.add_row(*texts, f"{step.distinct:,}", f"{step.rate:.3g}", gain)
+        console.print()
+        console.print(table)
+    if advice.left_out:
+        console.print(f"{advice.left_out} more were not tried, for want of time.")
 
 
 def _count(value: int | None) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 @click.option("--copies", type=click.IntRange(1), default=1, show_default=True, help="Independent releases at once.")
 @click.option("--sign-with", type=click.Path(dir_okay=False), help="A secret Ed25519 key (PEM) to sign with.")
 @click.option("--show-values", is_flag=True, help="Let error messages show values from the data.")
+@click.option("--engine", help="The Spark cluster that counts: spark://host:port, local[2], yarn, ...")
+@click.option("--most-cells", type=click.IntRange(1), help="How many different rows a cluster may hand over at most.")
 @json_option
 def release(
     policy: str,
@@ -29,6 +31,8 @@ def release(
     copies: int,
     sign_with: str | None,
     show_values: bool,
+    engine: str | None,
+    most_cells: int | None,
     as_json: bool,
 ) -> None:
     """Publish a table as its policy says: the release, its certificate and a report.
@@ -42,46 +46,43 @@ def release(
     from incrowd import api
 
     with progress_bar() as tell:
-        made = api.releases(
+        made = api.release_copies(
             data,
             policy,
             copies=copies,
             folder=folder,
             sign_with=sign_with,
             show_values=show_values,
+            engine=engine,
+            most_cells=most_cells,
             progress=tell,
         )
     places = api.release_folders(folder, copies)
     results = [
-        _payload(one.certificate, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
+        payload_of(one.certificate, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
     ]
     payload = results[0] if copies == 1 else {**results[0], "releases": results}
-    emit(payload, as_json=as_json, render=lambda console: _show(console, results, empty=not made[0].histogram.total))
+    emit(payload, as_json=as_json, render=lambda console: show(console, results, empty=not made[0].histogram.total))
 
 
-def _payload(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:
+def payload_of(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:
+    """What `--json` prints about a release."""
     table = next(name for name in certificate["files"] if name.startswith("release."))
     promise, mechanism = certificate["promise"], certificate["mechanism"]
+    said = {key: value for key, value in promise.items() if key not in ("grounds", "together")}
+    made = {key: value for key, value in mechanism.items() if key not in ("levels", "levels_chosen")}
     return {
         "release": str(folder / table),
         "certificate": str(folder / "certificate.json"),
         "report": str(folder / "report.html"),
         "internal": str(internal),
-        "guarantee": {
-            "notion": promise["notion"],
-            "epsilon": promise["epsilon"],
-            "delta": promise["delta"],
-            "relation": promise["relation"],
-            "k": mechanism["k"],
-            "beta": mechanism["beta"],
-            "selection_epsilon": mechanism["selection_epsilon"],
-            "void": promise["void"],
-        },
+        "guarantee": {**made, **said, "mechanism": made.pop("name")},
         "levels": mechanism["levels"],
     }
 
 
-def _show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> None:
+def show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> None:
+    """What a person sees of releases."""
     for result in results:
         promise = result["guarantee"]
         console.print("[bold]Published[/]")
@@ -89,16 +90,13 @@ def _show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> No
         console.print(f"  certificate  {safe(result['certificate'])}")
         console.print(f"  report       {safe(result['report'])}")
         console.print(f"  for you only {safe(result['internal'])}/")
-        console.print(
-            f"It promises ε = {promise['epsilon']:g}, δ = {promise['delta']:g} for adding or removing one person "
-            f"(k = {promise['k']}, β = {promise['beta']:.4g}).",
-            soft_wrap=True,
-        )
+        console.print(safe(promise["in_words"]), soft_wrap=True)
         levels = ", ".join(f"{safe(name)} {level}" for name, level in result["levels"].items())
-        console.print(f"Columns are shown at level {levels}.", soft_wrap=True)
+        if levels:
+            console.print(f"Columns are shown at level {levels}.", soft_wrap=True)
     if empty:
         console.print(
-            "No crowd was large enough to be published. Coarser levels, a larger epsilon or a larger table would help.",
+            "It is empty: nothing could be published. The report says what would help.",
             soft_wrap=True,
         )
     where = shlex.quote(str(Path(results[0]["release"]).parent))

@@ -50,12 +50,14 @@ class Draft:
         path: where it was written, if it was.
         columns: what is proposed for each column, and why.
         decisions: what a person has to decide.
+        profiles: what each column holds. For the publisher's eyes only.
     """
 
     text: str
     path: Path | None
     columns: tuple[ColumnDraft, ...]
     decisions: tuple[Decision, ...]
+    profiles: tuple[ColumnProfile, ...] = ()
 
 
 def draft(
@@ -119,7 +121,8 @@ def draft(
         delta_exponent=max(_LEAST_EXPONENT, len(str(table.rows)) + 1),
     )
     _require_usable(text)
-    return Draft(text, None if target is None else write_whole(target, text.encode()), columns, decisions)
+    written = None if target is None else write_whole(target, text.encode())
+    return Draft(text, written, columns, decisions, tuple(table.columns))
 
 
 def _target(data: str | None, output: str | Path | None) -> Path | None:

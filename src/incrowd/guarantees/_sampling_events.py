@@ -57,6 +57,9 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 MOST_ROWS = 10**12  # per cell; the binomial tails below were measured up to here
+MOST_CHANGED = 200  # rows at once; the time grows with their square
+LEAST_TAIL = 1e-280  # scipy's tails lose digits below
+LEAST_DELTA = 1e-260  # next to which the tails of all cells that are too small to be told do not count
 MIXTURE_WORK = 1_000_000  # binomial tails spent on fragile states per evaluation; beyond it they are pooled
 
 
@@ -127,12 +130,20 @@ def paired(counts: ArrayLike, sample_counts: ArrayLike) -> tuple[Ints, Ints]:
 
 
 def require_changed_rows(changed_rows: int, total: int) -> int:
-    """c, the number of rows that may change together: at least one, and no more than there are."""
+    """c, the number of rows that may change together: at least one, no more than there are, nor than can be weighed."""
     c = require_count("changed_rows", changed_rows)
+    if c > MOST_CHANGED:
+        raise ParameterError(
+            f"No more than {MOST_CHANGED} rows may be changed at once (`rows_unknown` in a policy).",
+            code="parameter-range",
+            remedy="Ask for fewer.",
+            details={"parameter": "changed_rows"},
+        )
     if c > total:
         raise ParameterError(
-            f"changed_rows is {c}, but the table has fewer rows.",
+            "The promise cannot be made of so many rows at once (`rows_unknown` in a policy) on this table.",
             code="parameter-combination",
+            remedy="Ask for fewer.",
             details={"parameter": "changed_rows"},
         )
     return c
@@ -227,8 +238,9 @@ class UnsafeSamples:
         above = -math.expm1(float(logs.sum()))
         fragile, slack = self._fragile(rate, logs) if above < 1.0 else (0.0, 0.0)
         low = above + fragile - slack if self.exact else above
-        low = 0.0 if low < 1e-290 else low
-        return round_down(low, self._error), min(1.0, round_up(above + fragile + slack + rest, self._error))
+        low = 0.0 if low < LEAST_DELTA else low
+        high = max(round_up(above + fragile + slack + rest, self._error), LEAST_DELTA)
+        return round_down(low, self._error), min(1.0, high)
 
     def _fragile(self, rate: float, logs: Floats) -> tuple[float, float]:
         """P[no threshold exceeded, yet unsafe], and what rounding may have taken from it."""
@@ -270,7 +282,7 @@ class UnsafeSamples:
         return logs, self._cells * math.exp(cut + rounding) if needed.size < bound.size else 0.0
 
     def _log_at(self, groups: Ints, caps: Ints, rate: float) -> Floats:
-        return _log_complement(self._k[groups], _tail(self._n[groups], caps, rate))
+        return _log_complement(self._k[groups], tail(self._n[groups], caps, rate))
 
     def _mixtures(self, epsilon: Fraction, c: int) -> list[_Level]:
         """The fragile states, in the order in which they become unsafe."""
@@ -319,7 +331,7 @@ class UnsafeSamples:
                 excess = a + logs[c - j] - theta
                 harmless = excess <= 0
                 for i in np.flatnonzero(np.abs(excess) <= 1e-12 * theta):
-                    harmless[i] = _spent(int(n[i]), int(state[i]), c, j) * additions[c - j] <= 1 + epsilon
+                    harmless[i] = spent(int(n[i]), int(state[i]), c, j) * additions[c - j] <= 1 + epsilon
                 left = np.where(harmless, np.inf, (theta - a) / (c - j))
                 sharp = left * (1 + 1e-12) < room if j == c - 1 else sharp
                 room = np.minimum(room, left)
@@ -345,12 +357,12 @@ class UnsafeSamples:
         return sorted(terms, reverse=True)
 
 
-def _tail(n: Ints, cap: Ints, rate: float) -> Floats:
+def tail(n: Ints, cap: Ints, rate: float) -> Floats:
     """P[Bin(n, rate) > cap]: relative error below 1e-13·√n + 2e-16·n, several times what was measured."""
     from scipy.special import betainc
 
-    # Far in the tail the float underflows to 0; a bound must not.
-    tails: Floats = np.maximum(betainc(cap + 1.0, (n - cap).astype(np.float64), rate), 1e-300)
+    # Far in the tail digits are lost, and then all of the number; a bound must not be.
+    tails: Floats = np.maximum(betainc(cap + 1.0, (n - cap).astype(np.float64), rate), LEAST_TAIL)
     return tails
 
 
@@ -360,14 +372,14 @@ def _log_complement(cells: Ints, tails: Floats) -> Floats:
     return logs
 
 
-def _spent(n: int, s: int, c: int, j: int) -> Fraction:
+def spent(n: int, s: int, c: int, j: int) -> Fraction:
     """e^A(j) of a cell with n rows of which s are sampled."""
     return Fraction(math.prod(n - c + i for i in range(1, j + 1)), math.prod(n - c + i - s for i in range(1, j + 1)))
 
 
 def _share(n: int, s: int, epsilon: Fraction, c: int) -> Fraction:
     """The largest s_w/(n_w+1) with A_u(c−1) + φ_w(n_w+1) ≤ θ, for n rows of which s are sampled."""
-    return 1 - _spent(n, s, c, c - 1) / (1 + epsilon)
+    return 1 - spent(n, s, c, c - 1) / (1 + epsilon)
 
 
 def _share_below(room: float) -> Fraction:

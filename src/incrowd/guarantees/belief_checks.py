@@ -153,8 +153,10 @@ def _conditions_hold(hits: Integers, sizes: Integers, outlook: Outlook, known: i
             holds[row, column] = known_answers[question]
         verdicts.append(holds)
     certain = hits >= m
-    beforehand = np.array([not outlook.revises and constants.outside == 0 for constants in exact])
+    beforehand = certain & np.array([inside == outlook.total for inside in outlook.inside])
+    if outlook.revises:
+        beforehand &= hits == sizes  # else the table makes her doubt
     absent = hits == 0
-    verdicts[1] = verdicts[1] | absent | (certain & beforehand)
-    verdicts[2] = (verdicts[2] & ~certain) | absent | (certain & beforehand)
+    verdicts[1] = verdicts[1] | absent | beforehand
+    verdicts[2] = (verdicts[2] & ~certain) | absent | beforehand
     return verdicts

@@ -43,6 +43,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -86,7 +87,8 @@ class Predicate:
 
     def negation(self, size: int) -> Predicate:
         """ "None of these", in a domain of that size."""
-        others = tuple(value for value in range(size) if value not in self.values)
+        named = set(self.values)
+        others = tuple(value for value in range(size) if value not in named)
         return Predicate(others, f"not {self.name}" if self.name else "")
 
 
@@ -203,15 +205,7 @@ class Statements:
                 remedy="Declare the whole domain, including the values that do not occur.",
             )
         if isinstance(predicates, str):
-            single = [Predicate((value,)) for value in range(size)]
-            negated = [predicate.negation(size) for predicate in single]
-            families = {"values": single, "negations": negated, "subsets": single + negated}
-            if predicates not in families:
-                raise ParameterError(
-                    f"Unknown family of predicates; choose one of {', '.join(families)}.",
-                    code="predicate-invalid",
-                )
-            return cls(tuple(families[predicates]), size)
+            return _family(predicates, size)
         chosen = tuple(predicates)
         if not chosen:
             raise ParameterError("At least one predicate is needed.", code="predicate-invalid")
@@ -224,18 +218,42 @@ class Statements:
                 )
         return cls(chosen, size)
 
+    @cached_property
+    def sides(self) -> tuple[tuple[bool, tuple[int, ...]], ...]:
+        """Each predicate by the fewer values: those that satisfy it, or (True) those that do not."""
+        return tuple(
+            (True, p.negation(self.size).values) if 2 * len(p.values) > self.size else (False, p.values)
+            for p in self.predicates
+        )
+
     def hits(self, cells: Integers, sizes: Integers) -> Integers:
         """n(q,φ): records of each group that satisfy each predicate."""
-        negated = np.array([2 * len(predicate.values) > self.size for predicate in self.predicates])
-        sides = [
-            predicate.negation(self.size).values if flip else predicate.values
-            for predicate, flip in zip(self.predicates, negated, strict=True)
-        ]
-        if all(len(side) == 1 for side in sides):
-            found = cells[:, [side[0] for side in sides]]
+        if all(len(side) == 1 for _, side in self.sides):
+            found = cells[:, [side[0] for _, side in self.sides]]
         else:
-            found = np.stack([cells[:, side].sum(axis=1) for side in sides], axis=1)
+            found = np.stack([cells[:, side].sum(axis=1) for _, side in self.sides], axis=1)
+        negated = np.array([flip for flip, _ in self.sides])
         return np.where(negated, sizes - found, found) if negated.any() else found
+
+    def weigh(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
+        """What the values of each predicate weigh together."""
+        whole = sum(weights, Fraction(0))
+        found = ((flip, sum((weights[value] for value in side), Fraction(0))) for flip, side in self.sides)
+        return tuple(whole - weight if flip else weight for flip, weight in found)
+
+
+@lru_cache(maxsize=4)
+def _family(name: str, size: int) -> Statements:
+    """The predicates of a named family, spelled out once and not again for every table that is looked at."""
+    families = ("values", "negations", "subsets")
+    if name not in families:
+        raise ParameterError(
+            f"Unknown family of predicates; choose one of {', '.join(families)}.", code="predicate-invalid"
+        )
+    single = [Predicate((value,)) for value in range(size)]
+    # Each of these names all values but one, so they are made only where they are wanted.
+    negated = [] if name == "values" else [predicate.negation(size) for predicate in single]
+    return Statements((*(() if name == "negations" else single), *negated), size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,8 +270,7 @@ class Outlook:
 
     def ratios(self, hits: Integers, sizes: Integers, known: int) -> Floats:
         """The belief ratio of every group and predicate, to within `SCORE_ERROR`."""
-        inside = np.array([float(weight) for weight in self.inside])
-        outside = np.array([float(self.total - weight) for weight in self.inside])
+        inside, outside = self._floats
         total = self.revises * (sizes - 1) + float(self.total)
         rest = sizes - hits
         doubt = self.revises * rest + outside
@@ -263,6 +280,12 @@ class Outlook:
         ratio = np.maximum(np.maximum(gain, loss), 1.0)
         ratio = np.where(rest > known, ratio, np.where(doubt > 0, np.inf, 1.0))
         return np.where(hits > 0, ratio, 1.0)
+
+    @cached_property
+    def _floats(self) -> tuple[Floats, Floats]:
+        """σ(φ) and σ − σ(φ), by predicate."""
+        outside = [float(self.total - weight) for weight in self.inside]
+        return np.array([float(weight) for weight in self.inside]), np.array(outside)
 
     def p_out(self, column: int, hits: int, size: int) -> Fraction:
         """Her belief without the person: one who satisfies the predicate, if the group has any."""
@@ -286,9 +309,10 @@ def p_in(hits: int, size: int, known: int) -> Fraction:
     return Fraction(1) if size - hits <= known else Fraction(hits, size - known)
 
 
+@lru_cache(maxsize=8)
 def outlooks_of(adversary: Adversary, statements: Statements) -> tuple[Outlook, ...]:
     """The members of a class of adversaries among whom the worst is, for each predicate."""
-    chosen, size = statements.predicates, statements.size
+    size = statements.size
     if adversary.weights is None:
         strength = adversary.stubbornness or 0.0
         if strength < size:
@@ -298,7 +322,7 @@ def outlooks_of(adversary: Adversary, statements: Statements) -> tuple[Outlook, 
                 remedy=f"Use at least {size}.",
                 details={"stubbornness": strength, "values": size},
             )
-        fewest = tuple(Fraction(len(predicate.values)) for predicate in chosen)
+        fewest = tuple(Fraction(len(predicate.values)) for predicate in statements.predicates)
         return (Outlook(1, fewest, as_written(strength)),)
     if len(adversary.weights) != size:
         raise ParameterError(
@@ -308,7 +332,7 @@ def outlooks_of(adversary: Adversary, statements: Statements) -> tuple[Outlook, 
             details={"prior": len(adversary.weights), "table": size},
         )
     weights = [as_written(weight) for weight in adversary.weights]
-    inside = tuple(sum((weights[value] for value in predicate.values), Fraction(0)) for predicate in chosen)
+    inside = statements.weigh(weights)
     revises = 0 if adversary.kind is AdversaryClass.KNOWN_SHAPE else 1
     outlooks = [Outlook(revises, inside, sum(weights, Fraction(0)))]
     if adversary.or_less_stubborn:

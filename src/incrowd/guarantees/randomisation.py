@@ -25,6 +25,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -120,7 +121,7 @@ class TransitionMatrix:
         """The number of values of the domain."""
         return len(self.rows)
 
-    @property
+    @cached_property
     def epsilon(self) -> float:
         """ln max A[u,w]/A[v,w], rounded up (Theorem 1); infinite if a value can come from some values only."""
         columns = [(min(column), max(column)) for column in zip(*self.rows, strict=True) if any(column)]
@@ -129,7 +130,7 @@ class TransitionMatrix:
         excess = max(highest / lowest - 1 for lowest, highest in columns)
         return round_up(math.log1p(float(excess)), _ROUNDING) if excess else 0.0
 
-    @property
+    @cached_property
     def ratio(self) -> float:
         """AR = min A[u,w]A[v,x] / (A[u,x]A[v,w]), rounded down (Theorem 3); zero if a value comes from some only."""
         matrix = self.matrix()

@@ -19,19 +19,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from incrowd.errors import InternalError, UnreachableError
 from incrowd.guarantees._numbers import SMALLEST, require_between, require_positive, round_up
 from incrowd.guarantees._sampling_events import (
+    LEAST_DELTA,
     Cells,
     UnsafeSamples,
+    as_counts,
     as_printed,
     paired,
     require_changed_rows,
+    spent,
+    tail,
+    thresholds,
 )
 from incrowd.guarantees._sampling_theorems import (
     GoodSample,
@@ -53,6 +59,7 @@ __all__ = [
     "ValueClasses",
     "classify",
     "good_sample",
+    "is_private",
     "largest_rate",
     "observation_6_table",
     "sample_delta",
@@ -60,6 +67,7 @@ __all__ = [
     "sample_ratio",
     "theorem_promise",
     "theorem_rate",
+    "tuple_risks",
 ]
 
 
@@ -147,11 +155,11 @@ def largest_rate(counts: ArrayLike, epsilon: float, delta: float, changed_rows: 
         changed_rows: c, how many rows may change together.
 
     Raises:
-        UnreachableError: δ is so small (below about 1e-290) that floats cannot show it to be kept.
+        UnreachableError: δ is so small (below 1e-260) that floats cannot show it to be kept.
     """
     table = Cells.of(counts)
     promise = require_positive("epsilon", epsilon)
-    target = require_between("delta", delta, 0.0, 1.0)
+    target = _require_delta(delta)
     unsafe = _unsafe(table, promise, changed_rows)
     weigh = cache(unsafe.probability)
     rate, above = _bracket(lambda p: weigh(p)[1], target, 0.5 * target / table.total, 1.0)
@@ -173,11 +181,11 @@ def sample_epsilon(counts: ArrayLike, rate: float, delta: float, changed_rows: i
 
     Raises:
         UnreachableError: all rows of some cell, or all but fewer than c, are sampled with probability
-            above δ; then no ε whatsoever is promised.
+            above δ, so that no ε whatsoever is promised; or δ is below 1e-260.
     """
     table = Cells.of(counts)
     p = require_between("rate", rate, 0.0, 1.0, open_high=False)
-    target = require_between("delta", delta, 0.0, 1.0)
+    target = _require_delta(delta)
     require_changed_rows(changed_rows, table.total)
 
     def keeps(epsilon: float) -> tuple[bool, float, bool]:
@@ -243,8 +251,66 @@ def sample_ratio(counts: ArrayLike, sample_counts: ArrayLike, changed_rows: int 
     return round_up(ratio, 1e-15 * (c + 4) * (1.0 + worst))
 
 
+def is_private(counts: ArrayLike, sample_counts: ArrayLike, epsilon: float, changed_rows: int = 1) -> bool:
+    """Whether one given sample is (c, ε)-private, exactly: a ratio of 1+ε is, whatever it looks like in floats."""
+    n, s = paired(counts, sample_counts)
+    c = require_changed_rows(changed_rows, int(n.sum(dtype=np.float64)))
+    promise = as_printed(require_positive("epsilon", epsilon))
+    if c == 1:
+        return bool((s <= thresholds(n, promise, 1)).all())
+    ratio = sample_ratio(n, s, c)
+    if ratio <= epsilon or ratio > epsilon * (1.0 + 1e-9):
+        return ratio <= epsilon
+    pairs = np.unique(np.stack([n, s])[:, s > 0], axis=1, return_counts=True)
+    cells = [(int(rows), int(kept), int(times)) for (rows, kept), times in zip(pairs[0].T, pairs[1], strict=True)]
+    added = sorted(
+        (
+            Fraction(rows + more, rows + more - kept)
+            for rows, kept, times in cells
+            for more in range(1, c)
+            for _ in range(min(times, c - 1))
+        ),
+        reverse=True,
+    )
+    return all(
+        spent(rows, kept, c, j) * math.prod(added[: c - j]) <= 1 + promise
+        for rows, kept, _ in cells
+        for j in range(1, c + 1)
+    )
+
+
+def tuple_risks(counts: ArrayLike, rate: float, epsilon: float, changed_rows: int = 1) -> NDArray[np.float64]:
+    """For each tuple the probability that too many of its own rows are sampled: where the δ of a table comes from.
+
+    For c = 1 the sample is private iff this happens to no tuple, so that 1 − δ is the product of the complements. For
+    c > 1 it leaves out what several tuples do together. A figure to compare tuples by, not a bound.
+    """
+    p = require_between("rate", rate, 0.0, 1.0)
+    promise = as_printed(require_positive("epsilon", epsilon))
+    rows, place = np.unique(as_counts("counts", counts, least=1), return_inverse=True)
+    c = require_changed_rows(changed_rows, int(np.sum(rows[place], dtype=np.float64)))
+    risks: NDArray[np.float64] = tail(rows, thresholds(rows, promise, c), p)[place]
+    return risks
+
+
 def _unsafe(table: Cells, epsilon: float, changed_rows: int) -> UnsafeSamples:
     return UnsafeSamples(table, as_printed(epsilon), require_changed_rows(changed_rows, table.total))
+
+
+def _require_delta(delta: float) -> float:
+    """A probability of failure that floats can show to be kept."""
+    target = require_between("delta", delta, 0.0, 1.0)
+    if target < LEAST_DELTA:
+        raise _too_small(target)
+    return target
+
+
+def _too_small(delta: float) -> UnreachableError:
+    return UnreachableError(
+        f"No rate can be shown to keep δ = {delta:g}: floats cannot tell so small a probability from 0.",
+        code="unreachable",
+        remedy="Accept a larger δ.",
+    )
 
 
 def _bracket(probability: Callable[[float], float], target: float, low: float, high: float) -> tuple[float, float]:
@@ -262,11 +328,7 @@ def _bracket(probability: Callable[[float], float], target: float, low: float, h
     a, b = math.log(high), math.log(low)
     fa, fb = excess(a), excess(b)
     if fb > 0.0 or fa <= 0.0:
-        raise UnreachableError(
-            f"No rate can be shown to keep δ = {target:g}: floats cannot tell so small a probability from 0.",
-            code="unreachable",
-            remedy="Accept a larger δ.",
-        )
+        raise _too_small(target)
     t = 0.5
     for _ in range(200):
         x = a + t * (b - a)

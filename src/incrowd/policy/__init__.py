@@ -3,17 +3,20 @@
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import Cuts, Digits, ListFile, Span
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
+from incrowd.policy.mechanisms import MECHANISMS, Generalization, Pram, Release, Sample, SampledCrowd
 from incrowd.policy.policy import Policy
-from incrowd.policy.sections import Data, Ledger, Release, SampledCrowd
+from incrowd.policy.sections import Data, Ledger
 from incrowd.policy.taxonomy import Node
 from incrowd.policy.values import Kind, read_value
 from incrowd.policy.writing import digest
 
 __all__ = [
+    "MECHANISMS",
     "Attribute",
     "Cuts",
     "Data",
     "Digits",
+    "Generalization",
     "HierarchySpec",
     "Intervals",
     "Kind",
@@ -23,7 +26,9 @@ __all__ = [
     "Node",
     "Ordinal",
     "Policy",
+    "Pram",
     "Release",
+    "Sample",
     "SampledCrowd",
     "Span",
     "Taxonomy",

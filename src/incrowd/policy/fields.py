@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from itertools import pairwise
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -117,6 +117,7 @@ def _encoding(text: str) -> str:
 
 
 Text = Annotated[str, Field(min_length=1)]
+Output = Annotated[Literal["parquet", "csv"], Field(description="The format of the release.")]
 Character = Annotated[str, AfterValidator(_character)]
 Encoding = Annotated[str, AfterValidator(_encoding)]
 Number = Annotated[Decimal, PlainValidator(read_number), WithJsonSchema({"type": "number"})]

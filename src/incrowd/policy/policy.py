@@ -15,7 +15,8 @@ from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import DOMAINS, ListFile
 from incrowd.policy.fields import Finding, Section, Text, refuse
 from incrowd.policy.hierarchies import HIERARCHIES, TreeFile
-from incrowd.policy.sections import Data, Ledger, Release, SampledCrowd
+from incrowd.policy.mechanisms import MECHANISMS, Release
+from incrowd.policy.sections import Data, Ledger
 from incrowd.policy.values import FrozenMap
 
 
@@ -117,13 +118,15 @@ class Policy(Section):
         return self.base / path
 
     def files(self) -> dict[reading.Place, TreeFile | ListFile]:
-        """The files that belong to the policy, by their places: domains and hierarchies."""
-        return {
+        """The files that belong to the policy, by their places: domains, hierarchies and what the release names."""
+        named: dict[reading.Place, TreeFile | ListFile] = {
             ("attributes", name, key): spec
             for name, attribute in self.published.items()
             for key, spec in (("domain", attribute.domain), ("hierarchy", attribute.hierarchy))
             if isinstance(spec, TreeFile | ListFile)
         }
+        further: dict[reading.Place, TreeFile | ListFile] = getattr(self.release, "files", dict)()
+        return named | {("release", *place): spec for place, spec in further.items()}
 
     def with_levels(self, levels: Mapping[str, int]) -> Self:
         """The same policy with these levels fixed and nothing left to choose."""
@@ -137,11 +140,13 @@ class Policy(Section):
         """The same policy as it must be written in another folder: its relative paths lead to the same files."""
 
         def moved(path: str) -> str:
-            return path if Path(path).is_absolute() else os.path.relpath(self.resolve(path).absolute(), folder)
+            if Path(path).is_absolute() or "://" in path:
+                return path
+            return os.path.relpath(self.resolve(path).absolute(), folder)
 
         content = writing.plain(self)
-        for section, name, key in self.files():
-            spec = content[str(section)][name][str(key)]
+        for place in self.files():
+            spec = reading.at(content, place)
             spec["file"] = moved(spec["file"])
         for section in ("data", "ledger"):
             if "path" in content.get(section, {}):
@@ -179,5 +184,9 @@ def _section(place: reading.Place) -> type[BaseModel]:
             return members[str(part)][0]
     if place[:1] == ("attributes",):
         return Attribute
-    sections: dict[Any, type[BaseModel]] = {"data": Data, "release": SampledCrowd, "ledger": Ledger}
+    if place[:1] == ("release",):
+        model = MECHANISMS[str(place[1]).removeprefix("@")]
+        parts = getattr(model, "PARTS", {})
+        return next((parts[part] for part in reversed(place) if part in parts), model)
+    sections: dict[Any, type[BaseModel]] = {"data": Data, "ledger": Ledger}
     return sections.get(place[0], Policy) if place else Policy

@@ -223,7 +223,7 @@ def explain(error: ValidationError, document: Document, section: Callable[[Place
             *above, key = item["loc"]
             guess = closest(str(key), keys_of(section(tuple(above))))
             corrected.add((*above, guess))
-            hint = f"; did you mean '{guess}'?" if guess else f"; known are {_several(keys_of(section(tuple(above))))}"
+            hint = f"; did you mean '{guess}'?" if guess else f"; known are {several(keys_of(section(tuple(above))))}"
             problems.append(document.problem(_place(item["loc"]), f"there is no such key{hint}"))
     for item in found:
         if item["type"] == "missing":
@@ -243,6 +243,13 @@ def closest(word: str, words: Iterable[str]) -> str | None:
     return known[found[0]] if found else None
 
 
+def at(content: Any, place: Place) -> Any:
+    """What stands at a place of dictionaries and lists."""
+    for part in place:
+        content = content[part]
+    return content
+
+
 def keys_of(model: type[BaseModel]) -> list[str]:
     """The keys of a section as they are written."""
     return [info.alias or name for name, info in model.model_fields.items()]
@@ -253,7 +260,8 @@ def _place(loc: Iterable[str | int]) -> Place:
     return tuple(part for part in loc if not str(part).startswith("@"))
 
 
-def _several(words: Iterable[str], last: str = " and ") -> str:
+def several(words: Iterable[str], last: str = " and ") -> str:
+    """Words in quotes, one after the other."""
     *most, end = [f"'{word}'" for word in words]
     return last.join([", ".join(most), end] if most else [end])
 
@@ -294,5 +302,5 @@ def _words(item: Any) -> str:
     if kind == "literal_error":
         known = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         guess = closest(str(item["input"]), known) if len(known) > 1 else None
-        return f"must be {_several(known, ' or ')}" + (f"; did you mean '{guess}'?" if guess else "")
+        return f"must be {several(known, ' or ')}" + (f"; did you mean '{guess}'?" if guess else "")
     return _WORDS.get(kind) or str(item["msg"]).removeprefix("Value error, ")

@@ -1,81 +1,49 @@
-"""The other sections of a policy: the data, the release and the ledger."""
+"""The data and the ledger, as sections of a policy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, Self
+from urllib.parse import parse_qs, urlsplit
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from incrowd.policy.attributes import Attribute
-from incrowd.policy.fields import Character, Encoding, Finding, Section, Text
+from incrowd.policy.fields import Character, Encoding, Finding, Section, Text, refuse
 
 
 class Data(Section):
     """Where the table is and how it is written down."""
 
     path: Text | None = Field(
-        default=None, description="The file, relative to the policy; may name several: parts/*.parquet."
+        default=None,
+        description="The file, relative to the policy; may name several: parts/*.parquet. Or a database's address.",
     )
-    format: Literal["csv", "parquet"] | None = Field(default=None, description="Told by the name if not given.")
     delimiter: Character | None = Field(
         default=None, description="Between columns of a CSV file; found out if not given."
     )
     quote: Character = Field(default='"', description="Around texts in a CSV file.")
     header: bool = Field(default=True, description="Whether the first line of a CSV file names the columns.")
+    columns: tuple[Text, ...] | None = Field(
+        default=None, description="The columns' names, in order, in a CSV file whose first line does not name them."
+    )
     decimal: Literal[".", ","] = Field(default=".", description="Before the decimals of numbers in a CSV file.")
     encoding: Encoding = Field(default="utf-8", description="Of a CSV file.")
     missing_values: tuple[str, ...] = Field(default=("",), description="Texts that mean: missing.")
-    table: Text | None = Field(default=None, description="The table's name, in a database file.")
+    table: Text | None = Field(default=None, description="The table's name, in a database.")
 
-
-class SampledCrowd(Section):
-    """Sample, recode, and publish only what at least k sampled records share."""
-
-    mechanism: Literal["sampled_crowd"] = Field(description="The method.")
-    epsilon: float = Field(gt=0, allow_inf_nan=False, description="The promise, selection_epsilon included.")
-    delta: float = Field(gt=0, lt=1, description="The probability with which the promise may fail.")
-    selection_epsilon: float = Field(
-        default=0.0,
-        ge=0,
-        allow_inf_nan=False,
-        description="The part of epsilon that pays for choosing levels not fixed.",
-    )
-    beta: float | None = Field(
-        default=None, gt=0, lt=1, description="The share of records sampled; chosen if not given."
-    )
-    k: int | None = Field(default=None, ge=1, description="The least crowd that is published; chosen if not given.")
-    crowd_of_interest: int | None = Field(
-        default=None, ge=1, description="The size of crowd whose survival decides how beta and k are chosen."
-    )
-    already_sampled: bool = Field(
-        default=False, description="The table itself is a random sample, of rate beta, of the people it speaks of."
-    )
-    output: Literal["parquet", "csv"] = Field(default="parquet", description="The format of the release.")
-
-    def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
-        """What does not go together, within the release or with the attributes that it publishes."""
+    @model_validator(mode="after")
+    def _check(self) -> Self:
         findings: list[Finding] = []
-        here = ("release", "selection_epsilon")
-        if self.selection_epsilon >= self.epsilon:
-            findings.append((here, "is part of epsilon and must be smaller"))
-        if self.already_sampled and self.selection_epsilon:
-            # Choosing g on the sample is unsound: the crowds are then no longer an independent sample.
-            findings.append((here, "nothing can be promised for a choice made on the sample itself; fix every level"))
-        if self.already_sampled and self.beta is None:
-            findings.append((("release", "already_sampled"), "say at which rate it was sampled: give 'beta'"))
-        if self.selection_epsilon and all(attribute.level is not None for attribute in attributes.values()):
-            findings.append((here, "pays for a choice, but every attribute has its 'level' already"))
-        if not self.selection_epsilon:
-            findings += [
-                (("attributes", name), "has a hierarchy; give its 'level', or a 'selection_epsilon' in the release")
-                for name, attribute in attributes.items()
-                if attribute.hierarchy is not None and attribute.level is None
-            ]
-        return findings
-
-
-Release = SampledCrowd  # to become a union, told apart by `mechanism`, with the next mechanism
+        if self.columns is None and not self.header:
+            findings.append((("header",), "needs 'columns', since columns are found by their names"))
+        if self.columns is not None and self.header:
+            findings.append((("columns",), "is for a file without a line of names; add 'header: false'"))
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            findings.append((("columns",), "has a name twice"))
+        if self.path is not None and _password(self.path):
+            text = "must hold no password; PGPASSWORD, .pgpass or --data can give it"
+            findings.append((("path",), text))
+        refuse(findings)
+        return self
 
 
 class Ledger(Section):
@@ -85,3 +53,18 @@ class Ledger(Section):
     dataset: Text = Field(description="The data set's name in the ledger.")
     epsilon: float = Field(gt=0, allow_inf_nan=False, description="All that may ever be spent on it.")
     delta: float = Field(ge=0, lt=1, description="All that may ever be spent on it.")
+    relation: Literal["add/remove", "replace-one"] = Field(
+        default="add/remove",
+        description="What the budget is about. A randomised table needs replace-one, which all other promises fit too.",
+    )
+
+
+def _password(address: str) -> bool:
+    """Whether an address holds a password."""
+    if "://" not in address:
+        return False
+    try:
+        parts = urlsplit(address)
+        return parts.password is not None or "password" in parse_qs(parts.query, keep_blank_values=True)
+    except ValueError:
+        return "@" in address or "password" in address

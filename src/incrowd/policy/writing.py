@@ -14,10 +14,10 @@ import yaml
 from pydantic import BaseModel
 
 from incrowd.errors import PolicyError
-from incrowd.policy.reading import Place
+from incrowd.policy.reading import Place, at
 
 _MACHINE_DEPENDENT = {
-    "data": {"path", "format", "delimiter", "quote", "decimal", "header", "encoding", "table"},
+    "data": {"path", "delimiter", "quote", "decimal", "header", "columns", "encoding", "table"},
     "ledger": True,
 }
 
@@ -26,6 +26,15 @@ _BRANCHES = [
     {"type": "object", "additionalProperties": {"$ref": "#/$defs/Branches"}},
     {"type": "array", "items": {"$ref": "#/$defs/Branches"}},
 ]
+_LISTS = (
+    ("Intervals", "widths"),
+    ("Intervals", "dates"),
+    ("Mask", "mask"),
+    ("Ordinal", "ordinal"),
+    ("Generalization", "adversaries"),
+    ("Generalization", "require"),
+    ("Share", "values"),
+)
 
 
 def plain(policy: BaseModel) -> dict[str, Any]:
@@ -44,8 +53,8 @@ def to_yaml(policy: BaseModel) -> str:
 def canonical(policy: BaseModel, files: Mapping[Place, Path]) -> dict[str, Any]:
     """Everything that decides the release, defaults filled in, files by their digests."""
     content: dict[str, Any] = _json(policy.model_dump(exclude=_MACHINE_DEPENDENT))  # type: ignore[arg-type]
-    for (section, name, key), path in files.items():
-        content[str(section)][name][str(key)]["file"] = {"sha256": file_digest(path)}
+    for place, path in files.items():
+        at(content, place)["file"] = {"sha256": file_digest(path)}
     return content
 
 
@@ -79,7 +88,7 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     roles = attribute["properties"]["role"]["enum"]
     definitions["Attribute"] = {"anyOf": [attribute, {"enum": roles, "description": "A role alone."}]}
     definitions["Intervals"]["minProperties"] = 1
-    for section, key in (("Intervals", "widths"), ("Intervals", "dates"), ("Mask", "mask"), ("Ordinal", "ordinal")):
+    for section, key in _LISTS:
         _or_one_item(definitions[section]["properties"][key])
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 

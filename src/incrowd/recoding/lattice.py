@@ -45,7 +45,7 @@ class Ladder:
         return len(self.maps) - 1
 
     @cached_property
-    def _sorted(self) -> tuple[Codes, tuple[Codes, ...], tuple[Codes, ...]]:
+    def in_order(self) -> tuple[Codes, tuple[Codes, ...], tuple[Codes, ...]]:
         """New number of each raw code; then per level the step from the level below, and the weights, renumbered.
 
         Raw codes are sorted by their code at the top, then one below, and so on: all of a tree's leaves stand together.
@@ -56,7 +56,7 @@ class Ladder:
         steps, weights, below = [], [], np.arange(len(order))
         for level_map, level_weights in zip(self.maps, self.weights, strict=True):
             along = level_map[order]
-            first = _starts(along)
+            first = starts(along)
             at_level = np.cumsum(first) - 1
             step = np.empty(below[-1] + 1, dtype=np.int64)
             step[below] = at_level
@@ -130,8 +130,70 @@ class Lattice:
         return found[0]
 
 
-class _Walk:
-    """The state of one walk; see the module's text for its layout."""
+class Fold:
+    """A table folded up for a descent through the columns in some order; see the module's text.
+
+    Attributes:
+        steps: per column of the order and level, the step from the level below.
+        weights: per column of the order and level, the weights of the codes.
+        heads, tails: suffix s at depth j starts with code ``heads[j][s]`` and goes on with suffix ``tails[j][s]``.
+        suffixes: how many suffixes there are at each depth; at the last one, the values of `rest`.
+        ends: which value of `rest` a suffix ends with, by depth.
+        cells: at depth 0, where the prefix is the same for all, the suffixes that occur are all of them: their counts.
+    """
+
+    def __init__(
+        self,
+        ladders: Sequence[Ladder],
+        order: Sequence[int],
+        columns: Sequence[Codes],
+        counts: Codes,
+        rest: Codes | None = None,
+    ) -> None:
+        """Fold cells given in any order, any number of times; `rest` is a column behind all others, never recoded."""
+        self.total = int(counts.sum())
+        if self.total >= 1 << 52:
+            raise InternalError("a table of 2**52 records or more cannot be walked")
+        self.steps = [ladders[i].in_order[1] for i in order]
+        self.weights = [ladders[i].in_order[2] for i in order]
+        suffix = np.zeros(len(counts), dtype=np.int64) if rest is None else rest
+        self.suffixes = [1 if rest is None else int(rest.max()) + 1]
+        self.heads: list[Codes] = []
+        self.tails: list[Codes] = []
+        self.ends = [np.arange(self.suffixes[0])]
+        for i in reversed(order):
+            code = ladders[i].in_order[0][np.asarray(columns[i], dtype=np.int64)]
+            tails = self.suffixes[-1]
+            distinct, suffix = ranked(code * tails + suffix, len(ladders[i].maps[0]) * tails)
+            self.heads.append(distinct // tails)
+            self.tails.append(distinct % tails)
+            self.suffixes.append(len(distinct))
+            self.ends.append(self.ends[-1].take(self.tails[-1]))
+        for table in (self.heads, self.tails, self.suffixes, self.ends):
+            table.reverse()
+        self.cells = np.bincount(suffix, weights=counts).astype(np.int64)
+        self._count_bits = self.total.bit_length()
+
+    def merge(self, keys: Codes, counts: Codes, space: int) -> tuple[Codes, Codes]:
+        """Equal keys brought together, their counts added; keys come out sorted."""
+        if space >= 1 << 63:
+            raise InternalError("the keys of a lattice walk outgrew 63 bits")
+        if space.bit_length() + self._count_bits <= 63:
+            # Key and count in one word: sorting words that consist of sorted runs is several times faster than
+            # sorting an index.
+            packed = (keys << self._count_bits) | counts
+            packed.sort(kind="stable")
+            keys = packed >> self._count_bits
+            counts = packed & ((1 << self._count_bits) - 1)
+        else:
+            order = np.argsort(keys, kind="stable")
+            keys, counts = keys[order], counts[order]
+        at = np.flatnonzero(starts(keys))
+        return keys[at], np.add.reduceat(counts, at)
+
+
+class _Walk(Fold):
+    """The state of one walk over all nodes."""
 
     def __init__(
         self,
@@ -145,32 +207,13 @@ class _Walk:
         last = max(places, key=lambda i: (ladders[i].height, -len(ladders[i].maps[0])))
         places.remove(last)
         self.order = [*places, last]
-        self.steps = [ladders[i]._sorted[1] for i in self.order]  # noqa: SLF001 - one module
-        self.weights = [ladders[i]._sorted[2] for i in self.order]  # noqa: SLF001
-        # Suffix s at depth j starts with code self.heads[j][s] and goes on with suffix self.tails[j][s].
-        self.heads: list[Codes] = []
-        self.tails: list[Codes] = []
-        self.suffixes = [1]
-        suffix = np.zeros(len(counts), dtype=np.int64)
-        for i in reversed(self.order):
-            code = ladders[i]._sorted[0][np.asarray(columns[i], dtype=np.int64)]  # noqa: SLF001
-            distinct, suffix = np.unique(code * self.suffixes[-1] + suffix, return_inverse=True)
-            self.heads.append(distinct // self.suffixes[-1])
-            self.tails.append(distinct % self.suffixes[-1])
-            self.suffixes.append(len(distinct))
-        for table in (self.heads, self.tails, self.suffixes):
-            table.reverse()
-        self.counts = np.bincount(suffix, weights=counts).astype(np.int64)
-        total = int(counts.sum())
-        if total >= 1 << 52:
-            raise InternalError("a table of 2**52 records or more cannot be walked")
-        self.count_bits = total.bit_length()
+        super().__init__(ladders, self.order, columns, counts)
 
     def descend(self) -> None:
         """Visit every node."""
-        everything = np.arange(len(self.counts))
-        nothing = np.zeros(len(self.counts), dtype=np.int64)
-        self._descend(0, nothing, np.zeros(1, dtype=np.int64), everything, self.counts, ())
+        everything = np.arange(len(self.cells))
+        nothing = np.zeros(len(self.cells), dtype=np.int64)
+        self._descend(0, nothing, np.zeros(1, dtype=np.int64), everything, self.cells, ())
 
     def _descend(self, depth: int, prefix: Codes, weight: Codes, suffix: Codes, counts: Codes, levels: Node) -> None:
         """Cells are sorted by (prefix, suffix); `weight` belongs to prefixes."""
@@ -184,12 +227,12 @@ class _Walk:
             code = step.take(code)
             longer = prefix * size + code
             if level:
-                merged, counts = self._merge(longer * rests + rest, counts, (len(weight) * size) * rests)
+                merged, counts = self.merge(longer * rests + rest, counts, (len(weight) * size) * rests)
                 longer = merged // rests
                 rest = merged - longer * rests
                 prefix = longer // size
                 code = longer - prefix * size
-            first = _starts(longer)
+            first = starts(longer)
             kept = longer[first]
             self._descend(
                 depth + 1,
@@ -205,7 +248,7 @@ class _Walk:
         for level, (step, weights) in enumerate(zip(self.steps[-1], self.weights[-1], strict=True)):
             code = step.take(code)
             if level:
-                first = _starts(prefix)
+                first = starts(prefix)
                 first[1:] |= code[1:] != code[:-1]
                 at = np.flatnonzero(first)
                 counts = np.add.reduceat(counts, at)
@@ -217,27 +260,22 @@ class _Walk:
                 node[place] = chosen
             self.visit(tuple(node), counts, cell_weights)
 
-    def _merge(self, keys: Codes, counts: Codes, space: int) -> tuple[Codes, Codes]:
-        """Equal keys brought together, their counts added; keys come out sorted."""
-        if space >= 1 << 63:
-            raise InternalError("the keys of a lattice walk outgrew 63 bits")
-        if space.bit_length() + self.count_bits <= 63:
-            # Key and count in one word: sorting words that consist of sorted runs is several times faster than
-            # sorting an index.
-            packed = (keys << self.count_bits) | counts
-            packed.sort(kind="stable")
-            keys = packed >> self.count_bits
-            counts = packed & ((1 << self.count_bits) - 1)
-        else:
-            order = np.argsort(keys, kind="stable")
-            keys, counts = keys[order], counts[order]
-        at = np.flatnonzero(_starts(keys))
-        return keys[at], np.add.reduceat(counts, at)
 
-
-def _starts(values: Codes) -> NDArray[np.bool_]:
+def starts(values: Codes) -> NDArray[np.bool_]:
     """Where a run of equal values starts; there is at least one value."""
     first = np.empty(len(values), dtype=np.bool_)
     first[0] = True
     np.not_equal(values[1:], values[:-1], out=first[1:])
     return first
+
+
+def ranked(keys: Codes, space: int) -> tuple[Codes, Codes]:
+    """The different keys, all below `space`, in order, and the rank of each key among them."""
+    if space <= 8 * len(keys):
+        present = np.zeros(space, dtype=np.bool_)
+        present[keys] = True
+        rank = np.cumsum(present, dtype=np.int64)
+        rank -= 1
+        return np.flatnonzero(present), rank.take(keys)
+    distinct, ranks = np.unique(keys, return_inverse=True)
+    return distinct, ranks

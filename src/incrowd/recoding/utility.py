@@ -179,10 +179,15 @@ def discernibility(comparison: Comparison) -> int:
     Bayardo and Agrawal's measure with ARX's treatment of suppression: a record costs as many records as it cannot be
     told from, and a suppressed one cannot be told from any. From the number of records (all different) to its square.
     """
-    counts = comparison.published.counts
-    if comparison.published.total >= _EXACT_SQUARES:
+    squares = sum_of_squares(comparison.published.counts, comparison.published.total)
+    return squares + comparison.suppressed * comparison.sample.total
+
+
+def sum_of_squares(counts: NDArray[np.int64], total: int) -> int:
+    """Σ n² of counts that add up to at most `total`, exactly."""
+    if total >= _EXACT_SQUARES:
         counts = counts.astype(object)
-    return int(np.dot(counts, counts)) + comparison.suppressed * comparison.sample.total
+    return int(np.dot(counts, counts))
 
 
 def average_class_size(comparison: Comparison) -> float:

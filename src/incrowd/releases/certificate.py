@@ -1,44 +1,46 @@
 """The certificate: what was promised, on what grounds, and for which file; canonical JSON that anyone can check.
 
-It holds only what the guarantee covers. Never in it: the number of records of the table, the size of the sample, the
-number of suppressed records, or anything else read off the raw data.
+It holds only what the guarantee covers. Never in it: the number of records of the table (but for a randomised one,
+which is published with all its records), the size of the sample, the number of suppressed records, or anything else
+read off the raw data.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import platform
-from collections.abc import Mapping
 from importlib import metadata
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from incrowd._version import __version__
-from incrowd.errors import InputError
+from incrowd.signing import (
+    canonical,
+    file_sha256,
+    is_sealed,
+    load_secret_key,
+    make_keys,
+    seal,
+    sha256,
+    sign,
+    signature_is_valid,
+    to_bytes,
+)
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+__all__ = [
+    "FORMAT",
+    "canonical",
+    "file_sha256",
+    "is_sealed",
+    "load_secret_key",
+    "make_keys",
+    "seal",
+    "sha256",
+    "sign",
+    "signature_is_valid",
+    "software",
+    "to_bytes",
+]
 
 FORMAT = "incrowd-certificate/1"
 _SOFTWARE = ("numpy", "opendp", "cryptography", "duckdb", "pyarrow")
-
-
-def canonical(content: Any) -> bytes:
-    """The one way to write a JSON value down: keys sorted, no spaces, UTF-8."""
-    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def sha256(content: bytes) -> str:
-    """A digest as certificates show it."""
-    return hashlib.sha256(content).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """The digest of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def software() -> dict[str, str]:
@@ -48,110 +50,3 @@ def software() -> dict[str, str]:
         "python": platform.python_version(),
         **{name: metadata.version(name) for name in _SOFTWARE},
     }
-
-
-def seal(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The certificate with a digest over all the rest of it, so that a change anywhere shows."""
-    body = {key: value for key, value in content.items() if key not in ("digest", "signature")}
-    return {**body, "digest": sha256(canonical(body))}
-
-
-def is_sealed(certificate: Mapping[str, Any]) -> bool:
-    """Whether the digest is that of the rest."""
-    return bool(certificate.get("digest") == seal(certificate)["digest"])
-
-
-def to_bytes(certificate: Mapping[str, Any]) -> bytes:
-    """The file: canonical, with a newline at its end."""
-    return canonical(certificate) + b"\n"
-
-
-# --- signatures ---------------------------------------------------------------------------------------------------
-
-
-def make_keys() -> tuple[bytes, bytes]:
-    """A new Ed25519 key pair in PEM: the secret one and the public one."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    key = Ed25519PrivateKey.generate()
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return secret, public
-
-
-def load_secret_key(path: str | Path) -> Ed25519PrivateKey:
-    """The secret key in a PEM file."""
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
-    try:
-        key = serialization.load_pem_private_key(_read_key(path), password=None)
-    except (ValueError, TypeError):
-        raise _wrong_key(path) from None
-    if not isinstance(key, Ed25519PrivateKey):
-        raise _wrong_key(path)
-    return key
-
-
-def sign(certificate: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
-    """The certificate with an Ed25519 signature over its digest."""
-    from cryptography.hazmat.primitives import serialization
-
-    public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    sealed = seal(certificate)
-    signature = {
-        "algorithm": "Ed25519",
-        "public_key": base64.b64encode(public).decode(),
-        "value": base64.b64encode(key.sign(_signed(sealed))).decode(),
-    }
-    return {**sealed, "signature": signature}
-
-
-def signature_is_valid(certificate: Mapping[str, Any], public_key_file: str | Path | None = None) -> bool:
-    """Whether the signature is by the key that it names, and that key is the one in the file, if one is given."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-
-    signature = certificate.get("signature")
-    try:
-        named = base64.b64decode(signature["public_key"], validate=True)  # type: ignore[index]
-        value = base64.b64decode(signature["value"], validate=True)  # type: ignore[index]
-        Ed25519PublicKey.from_public_bytes(named).verify(value, _signed(certificate))
-    except (InvalidSignature, KeyError, TypeError, ValueError):
-        return False
-    if public_key_file is None:
-        return True
-    try:
-        expected = serialization.load_pem_public_key(_read_key(public_key_file))
-    except ValueError:
-        raise _wrong_key(public_key_file) from None
-    if not isinstance(expected, Ed25519PublicKey):
-        raise _wrong_key(public_key_file)
-    return expected.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw) == named
-
-
-def _signed(certificate: Mapping[str, Any]) -> bytes:
-    return f"{FORMAT} {certificate['digest']}".encode()
-
-
-def _read_key(path: str | Path) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(
-            f"Cannot read the key {path}: {error.strerror or type(error).__name__}.",
-            code="key-unreadable",
-            remedy="Make a pair of keys with `incrowd keys`.",
-        ) from None
-
-
-def _wrong_key(path: str | Path) -> InputError:
-    return InputError(
-        f"{path} is not an Ed25519 key in PEM form of the kind needed here.",
-        code="key-unreadable",
-        remedy="Sign with the secret key, verify with the public one; `incrowd keys` makes both.",
-    )

@@ -1,65 +1,20 @@
-"""Estimates about the population from a published sampled crowd, with standard errors.
-
-A cell of n people shows X·1(X ≥ k) records, X ~ Bin(n, β). A published count x therefore stands for about x/β people,
-the value of n under which it is likeliest. Its standard error is the standard deviation of X·1(X ≥ k)/β at that n: far
-above the threshold it is the binomial √(x(1−β))/β; near it the chance of not being published at all is part of it.
-
-Cells that were not published may be empty or merely too small. Estimates speak of the published cells; how many were
-not published, and how large they could be, stands beside them.
-"""
+"""Estimates about the population from a published folder alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from incrowd.errors import ParameterError
+from incrowd.releases.kinds import Estimates, kind_of
 from incrowd.releases.verify import read_release
 
-Floats = NDArray[np.float64]
 
+def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None, mean: str | None = None) -> Estimates:
+    """A cross-tabulation by some columns of a published folder, which must pass its own checks.
 
-@dataclass(frozen=True)
-class Estimate:
-    """One cell of a cross-tabulation.
-
-    Attributes:
-        values: the labels of the columns asked for, None for missing.
-        estimate: people of the population in the published crowds of this cell.
-        standard_error: of that number, from the sampling and the threshold.
-        crowds: how many crowds were published here.
-        crowds_possible: how many there could be; each of the others hides fewer than `hidden_at_most` people.
+    How to estimate and whether a mean is wanted can be said for randomised releases only.
     """
-
-    values: tuple[str | None, ...]
-    estimate: float
-    standard_error: float
-    crowds: int
-    crowds_possible: int
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """A cross-tabulation of the population.
-
-    Attributes:
-        by: the columns.
-        rows: its cells, those with nothing published left out.
-        hidden_at_most: a crowd of this size would be published with probability 95% or more: whatever was not
-            published is, as likely, smaller.
-    """
-
-    by: tuple[str, ...]
-    rows: tuple[Estimate, ...]
-    hidden_at_most: int
-
-
-def estimate(folder: str | Path, by: Sequence[str]) -> Estimates:
-    """A cross-tabulation by some columns of a published folder, which must pass its own checks."""
     certificate, table = read_release(folder)
     unknown = [name for name in by if name not in table.names]
     if unknown or not by:
@@ -68,51 +23,12 @@ def estimate(folder: str | Path, by: Sequence[str]) -> Estimates:
             code="column-unknown",
             remedy=f"It has: {', '.join(table.names)}.",
         )
-    k, beta = int(certificate["mechanism"]["k"]), float(certificate["mechanism"]["beta"])
-    people, errors = people_behind(table.counts.astype(np.float64), k, beta)
-    groups = table.project(by)
-    sizes = [len(table[name].labels) for name in by]
-    codes = [table[name].codes.astype(np.int64) for name in by]
-    keys = np.ravel_multi_index(codes, sizes) if len(table) else np.zeros(0, dtype=np.int64)
-    # Groups come in the order of their codes, as the cells of the projection do.
-    place_of = np.unique(keys, return_inverse=True)[1]
-    totals = np.bincount(place_of, weights=people, minlength=len(groups))
-    variances = np.bincount(place_of, weights=errors**2, minlength=len(groups))
-    crowds = np.bincount(place_of, minlength=len(groups))
-    possible = table.domain_size // int(np.prod(sizes, dtype=object))
-    rows = [
-        Estimate(
-            tuple(groups[name].labels[int(groups[name].codes[i])] for name in by),
-            float(totals[i]),
-            float(np.sqrt(variances[i])),
-            int(crowds[i]),
-            possible,
+    kind = kind_of(certificate["mechanism"]["name"])
+    options = {name: value for name, value in (("method", method), ("mean", mean)) if value is not None}
+    if options and certificate["mechanism"]["name"] != "pram":
+        raise ParameterError(
+            f"The option {next(iter(options))!r} has a meaning for randomised releases only (mechanism 'pram').",
+            code="parameter-combination",
+            remedy="Leave it out.",
         )
-        for i in range(len(groups))
-    ]
-    return Estimates(tuple(by), tuple(rows), hidden_at_most(k, beta))
-
-
-def people_behind(shown: Floats, k: int, beta: float) -> tuple[Floats, Floats]:
-    """For each published count the number of people that it stands for, and the standard error of that."""
-    n = shown / beta
-    mean = n * beta * _tail(n - 1, k - 1, beta)
-    pairs = n * (n - 1) * beta**2 * _tail(n - 2, k - 2, beta)  # E[X(X−1)·1(X ≥ k)]
-    return n, np.sqrt(np.maximum(pairs + mean - mean**2, 0.0)) / beta
-
-
-def _tail(n: Floats, at_least: int, beta: float) -> Floats:
-    """P[Bin(n, β) ≥ at_least], for real n."""
-    from scipy.special import betainc
-
-    if at_least <= 0:
-        return np.ones_like(n)
-    return np.asarray(betainc(at_least, np.maximum(n - at_least + 1, 1e-12), beta), dtype=np.float64)
-
-
-def hidden_at_most(k: int, beta: float) -> int:
-    """The smallest crowd that is published with probability 95% or more."""
-    size = k
-    while float(_tail(np.array([float(size)]), k, beta)[0]) < 0.95:
-        size = max(size + 1, int(size * 1.02))
-    return size
+    return kind.estimate(certificate, table, by, **options)

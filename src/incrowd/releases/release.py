@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import decimal
 import hashlib
 import html
 import io
-import math
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -19,12 +17,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from incrowd.errors import InputError, InternalError
 from incrowd.files import cannot_write
-from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.sampled_crowd import CrowdSettings, Outcome
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
+from incrowd.releases.kinds import Made, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,10 +29,8 @@ if TYPE_CHECKING:
 
 CERTIFICATE, REPORT, POLICY = "certificate.json", "report.html", "policy.yaml"
 VOID = "Drawn from predictable bits, for tests: this promises nothing."
-_POLICY_NOTE = """\
-# The policy as it was carried out, with every level fixed: to be reviewed, and to be used again on another table, such
-# as next year's. Nothing is then left to choose, so all of epsilon goes to the crowd.
-"""
+BY_RESPONDENTS = "the generator of each respondent's own device"
+"""Where the bits of records came from that their owners have randomised."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,129 +83,38 @@ class Release:
         )
 
 
-def certify(
-    policy: Policy,
-    attributes: Sequence[CodedAttribute],
-    settings: CrowdSettings,
-    outcome: Outcome,
-    source: RandomSource,
-    report: bytes,
-    copies: int = 1,
-) -> dict[str, Any]:
-    """The certificate of a sampled crowd, after deriving its promise once more from what was actually run."""
-    smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.k
-    if not settings.kept or smallest < settings.k:
-        raise InternalError("the release is not what the policy promises")
-    output = policy.release.output if policy.release else "parquet"
-    chosen = [a.name for a in attributes if policy.attributes[a.name].level is None and settings.selection_epsilon]
+FIELDS = frozenset(
+    {
+        *("format", "title", "promise", "mechanism", "assumptions", "columns", "policy", "policy_digest", "files"),
+        *("software", "randomness", "created", "digest"),
+    }
+)
+"""Everything that a certificate has, but for its signature: what else stands there, nothing promises or covers."""
+
+
+def certify(policy: Policy, made: Made, together: Any, source: RandomSource, report: bytes) -> dict[str, Any]:
+    """The certificate of a release: what its mechanism states, about these very files."""
+    if policy.release is None:
+        raise InternalError("a release was made without being asked for")
+    output = policy.release.output
     return certificates.seal(
         {
             "format": certificates.FORMAT,
             "title": policy.title,
-            "promise": promise_of(settings, chosen=bool(chosen), void=None if source.secure else VOID, copies=copies),
-            "mechanism": mechanism_of(settings, outcome.levels, chosen),
-            "assumptions": assumptions(settings),
-            "columns": [{"name": c.name, "labels": list(c.labels)} for c in outcome.published.columns],
+            "promise": {**made.statement.promise, "together": together, "void": None if source.secure else VOID},
+            "mechanism": dict(made.statement.mechanism),
+            "assumptions": list(made.statement.assumptions),
+            "columns": [{"name": c.name, "labels": list(c.labels)} for c in made.published.columns],
             "policy": policy.canonical(),
             "policy_digest": policy.digest(),
             "files": {
-                table_name(output): table_digest(outcome.published, output),
+                table_name(output): table_digest(made.published, output),
                 REPORT: {"sha256": certificates.sha256(report), "bytes": len(report)},
             },
             "software": certificates.software(),
             "randomness": source.kind,
             "created": dt.datetime.now(dt.UTC).date().isoformat(),
         }
-    )
-
-
-def promise_of(settings: CrowdSettings, *, chosen: bool, void: str | None, copies: int) -> dict[str, Any]:
-    """The promise as the certificate has it; all of it follows from the settings."""
-    together = None
-    if copies > 1:
-        together = {
-            "copies": copies,
-            "epsilon": copies * settings.epsilon,
-            "delta": min(1.0, copies * settings.delta),
-            "in_words": (
-                f"This is one of {copies} independent releases of the same table. Who has all of them has this "
-                "promise with the epsilon and delta given here."
-            ),
-        }
-    return {
-        "notion": "(epsilon, delta)-differential privacy",
-        "epsilon": settings.epsilon,
-        "delta": settings.delta,
-        "relation": "add/remove",
-        "in_words": in_words(settings),
-        "grounds": grounds(chosen=chosen),
-        "together": together,
-        "void": void,
-    }
-
-
-def mechanism_of(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[str]) -> dict[str, Any]:
-    """How the release was made, as the certificate has it."""
-    return {
-        "name": "sampled_crowd",
-        "k": settings.k,
-        "beta": settings.beta,
-        "selection_epsilon": settings.selection_epsilon,
-        "exact_delta": settings.exact_delta,
-        "already_sampled": settings.already_sampled,
-        "levels": dict(levels),
-        "levels_chosen": list(chosen),
-    }
-
-
-def grounds(*, chosen: bool) -> str:
-    """What the promise rests on."""
-    return (
-        "Exact delta of a sampled crowd (incrowd, docs/proofs.md), sharpening Theorem 5 of Li, Qardaji and Su, "
-        "'On sampling, anonymization, and differential privacy'; levels "
-        + (
-            "chosen with selection_epsilon on the full table, before and independently of the sampling: adaptive "
-            "composition."
-            if chosen
-            else "fixed in the policy."
-        )
-    )
-
-
-def assumptions(settings: CrowdSettings) -> list[str]:
-    """The premises of the theorem that nobody can check from outside."""
-    if settings.already_sampled:
-        sampled = (
-            "The table is itself a random sample: each person of the population came into it independently, with "
-            f"probability {settings.beta!r}, and who did is secret. No other release is made from it."
-        )
-    else:
-        sampled = "The sample was drawn for this release and was used for no other."
-    return [
-        "Each person is one record of the table.",
-        sampled,
-        (
-            "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table (but "
-            "for levels that an earlier release, charged for it, has chosen privately)."
-        ),
-        "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
-        (
-            "Neither the size of the sample nor the number of suppressed records is published anywhere: with either "
-            f"of them delta would be at least beta = {settings.beta:g}."
-        ),
-        "The random bits were unpredictable, and have been forgotten.",
-    ]
-
-
-def in_words(settings: CrowdSettings) -> str:
-    """The promise as a sentence."""
-    # Rounded up to three digits: a sentence may not promise more than the numbers do.
-    with decimal.localcontext(decimal.Context(prec=3, rounding=decimal.ROUND_CEILING)):
-        factor = +decimal.Decimal(math.nextafter(math.exp(settings.epsilon) * (1 + 1e-15), math.inf))
-    return (
-        "Whatever anyone might conclude from this table, the probability of that with any one person in the data is at "
-        f"most e^ε = {factor} times the probability without that person, plus δ = {settings.delta!r}; and the other "
-        "way round."
     )
 
 
@@ -300,7 +204,8 @@ def save(folder: Path, release: Release) -> Path:
         for temporary in (internal, public):
             temporary.mkdir(mode=0o700)
         text = release.policy.relocated(internal_folder(folder)).to_yaml()
-        _write(internal / POLICY, partial(_pour, f"{_POLICY_NOTE}{text}".encode()))
+        note = kind_of(release.certificate["mechanism"]["name"]).POLICY_NOTE
+        _write(internal / POLICY, partial(_pour, f"{note}{text}".encode()))
         for name, content in release.internal.items():
             _write(internal / name, partial(_pour, content))
         (table,) = (name for name in release.certificate["files"] if name != REPORT)

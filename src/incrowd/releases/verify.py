@@ -16,42 +16,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from incrowd.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.sampled_crowd import CrowdSettings
-from incrowd.policy import Attribute, SampledCrowd
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.release import (
-    CERTIFICATE,
-    REPORT,
-    assumptions,
-    mechanism_of,
-    promise_of,
-    table_digest,
-    table_name,
-)
+from incrowd.releases.kinds import Check, Kind, kind_of, published_attributes, section_of
+from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, FIELDS, REPORT, table_digest, table_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CLAIMED = (
-    "that the table published was drawn from the publisher's data as described",
-    "that each record was sampled independently with probability beta, from unpredictable bits",
-    "that chosen levels were chosen on the full table with no more than selection_epsilon",
-    "that the labels of the columns are those of the policy's hierarchies at the stated levels",
-)
 VOID = "the promise is not void"
 
+_SIGNATURE = {"algorithm", "public_key", "value"}
 _LARGEST_CERTIFICATE = 1 << 28
 _HOSTILE = (KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError)
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: what, whether it holds, and if not, why."""
-
-    name: str
-    holds: bool
-    detail: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,11 +52,12 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> Verifica
         public_key: a PEM file; if given, the certificate must be signed by that key.
     """
     place = Path(folder)
-    written, certificate = _read_certificate(place)
+    written, certificate = read_certificate(place)
     checks: list[Check] = []
-    claimed: tuple[str, ...] = CLAIMED
+    claimed: tuple[str, ...] = ()
     try:
         checks.append(_sealed(written, certificate))
+        checks.append(_closed(certificate))
         if public_key is not None or "signature" in certificate:
             signed = certificates.signature_is_valid(certificate, public_key)
             checks.append(Check("the signature", signed, "it is missing or not by this key"))
@@ -88,7 +66,7 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> Verifica
         checks.extend(files)
         if all(check.holds for check in files):
             checks.extend(_table(place, certificate))
-        claimed += tuple(str(text) for text in certificate["assumptions"])
+        claimed = (*_kind(certificate).CLAIMED, *(str(text) for text in certificate["assumptions"]))
     except (IncrowdError, *_HOSTILE) as error:
         if getattr(error, "code", None) == "key-unreadable":
             raise  # the caller's key, not the folder
@@ -106,11 +84,12 @@ def read_release(folder: str | Path) -> tuple[Mapping[str, Any], Histogram]:
     failed = [check for check in found.checks if not check.holds and check.name != VOID]
     if failed:
         raise _unreadable(Path(folder), f"it is not a valid release: {failed[0].name} does not hold")
-    _, certificate = _read_certificate(Path(folder))
+    _, certificate = read_certificate(Path(folder))
     return certificate, _histogram(_read_table(Path(folder), certificate), certificate)
 
 
-def _read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
+def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
+    """The certificate in a folder, as it is written and as it is read; nothing in it is checked yet."""
     path = folder / CERTIFICATE
     try:
         if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > _LARGEST_CERTIFICATE:
@@ -136,52 +115,38 @@ def _sealed(written: bytes, certificate: Mapping[str, Any]) -> Check:
     return Check("the certificate's own digest", whole, "it was changed")
 
 
+def _closed(certificate: Mapping[str, Any]) -> Check:
+    """Only the fields of a certificate: others could tell of the data what no promise covers."""
+    closed = (
+        set(certificate) - {"signature"} == FIELDS
+        and set(certificate.get("signature", _SIGNATURE)) == _SIGNATURE
+        and all(set(column) == {"name", "labels"} for column in certificate["columns"])
+        and all(set(file) == {"sha256", "bytes"} for file in certificate["files"].values())
+    )
+    return Check("the certificate has the fields of a certificate", closed, "it has others, or not all of them")
+
+
 def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
-    """The promise is the policy's, and follows from k and beta."""
-    mechanism, policy = certificate["mechanism"], certificate["policy"]
+    """The policy is the one digested, and the promise follows from it."""
     yield Check(
         "the policy is the one digested",
-        certificates.sha256(certificates.canonical(policy)) == certificate["policy_digest"],
+        certificates.sha256(certificates.canonical(certificate["policy"])) == certificate["policy_digest"],
         "its digest differs",
     )
-    release = SampledCrowd.model_validate(policy["release"])
-    attributes = {
-        name: Attribute.model_construct(hierarchy=a["hierarchy"], level=a["level"], role=a["role"])
-        for name, a in policy["attributes"].items()
-        if a["role"] != "drop"
-    }
-    settings = CrowdSettings(
-        release.epsilon,
-        release.delta,
-        release.selection_epsilon,
-        mechanism["k"],
-        mechanism["beta"],
-        release.already_sampled,
-    )
-    given = all(getattr(release, key) in (None, mechanism[key]) for key in ("k", "beta"))
-    sound = not release.unfit(attributes)
-    yield Check("the policy's parameters go together", given and sound, "they contradict each other")
-    kept = settings.kept
-    yield Check(
-        "epsilon and delta follow from k and beta",
-        kept,
-        f"they give delta = {settings.exact_delta:.3g}, more than the {settings.delta:g} promised",
-    )
-    chosen = [name for name, a in attributes.items() if a.level is None and release.selection_epsilon]
-    levels = mechanism["levels"]
-    same = set(levels) == set(attributes) and sorted(mechanism["levels_chosen"]) == sorted(chosen)
-    for name, attribute in attributes.items():
-        fixed = 0 if attribute.level is None else attribute.level
-        same = same and (name in chosen or levels[name] == fixed)
-    yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
+    titled = certificate["title"] == certificate["policy"]["title"]
+    yield Check("the title is the policy's", titled, "it is another one")
     void = certificate["promise"]["void"]
-    secure = certificate["randomness"] == RandomSource().kind
+    by_respondents = certificate["mechanism"].get("randomised_by") == "respondents"
+    secure = certificate["randomness"] == (BY_RESPONDENTS if by_respondents else RandomSource().kind)
     yield Check(VOID, void is None and secure, "it was drawn from predictable bits")
-    copies = certificate["promise"]["together"]["copies"] if certificate["promise"]["together"] else 1
-    expected = promise_of(settings, chosen=bool(chosen), void=void, copies=copies)
-    stated = certificate["promise"] == expected and certificate["assumptions"] == assumptions(settings)
-    stated = stated and mechanism == mechanism_of(settings, levels, mechanism["levels_chosen"])
-    yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+    asked = certificate["policy"]["release"]["mechanism"] == certificate["mechanism"]["name"]
+    yield Check("the mechanism is the policy's", asked, "it is another one")
+    if asked:
+        yield from _kind(certificate).check_promise(certificate)
+
+
+def _kind(certificate: Mapping[str, Any]) -> Kind:
+    return kind_of(certificate["mechanism"]["name"])
 
 
 def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
@@ -203,10 +168,9 @@ def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
 
 
 def _table(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
-    """Only declared values, only crowds of k, and nothing in the order of rows or the file's own notes."""
-    k, policy = certificate["mechanism"]["k"], certificate["policy"]["attributes"]
+    """Only declared values, what the mechanism promises, and nothing in the order of rows or the file's own notes."""
     columns = [column["name"] for column in certificate["columns"]]
-    listed = [name for name, attribute in policy.items() if attribute["role"] != "drop"]
+    listed = published_attributes(certificate)
     yield Check("the columns are the policy's", sorted(columns) == sorted(listed), "they differ")
     try:
         table = _read_table(folder, certificate)
@@ -215,8 +179,7 @@ def _table(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
         yield Check("the table holds only declared values", holds=False, detail="it does not, or cannot be read")
         return
     yield Check("the table holds only declared values", holds=True)
-    small = int((histogram.counts < k).sum())
-    yield Check(f"every crowd has k = {k} records or more", small == 0, f"{small} crowds are smaller")
+    yield from _kind(certificate).check_table(certificate, histogram)
     yield Check(
         "rows come in canonical order, and the file says nothing else",
         _is_canonical(folder / _table_name(certificate), table, histogram),
@@ -235,7 +198,7 @@ def _is_canonical(path: Path, table: pa.Table, histogram: Histogram) -> bool:
 
 
 def _table_name(certificate: Mapping[str, Any]) -> str:
-    return table_name(SampledCrowd.model_validate(certificate["policy"]["release"]).output)
+    return table_name(section_of(certificate).output)
 
 
 def _read_table(folder: Path, certificate: Mapping[str, Any]) -> pa.Table:

@@ -60,8 +60,8 @@ def before_and_after(
     return bars(title, note, ("table", "release"), rows)
 
 
-def crowd_sizes(title: Content, note: Content, sizes: NDArray[np.integer]) -> Html:
-    """How many crowds have which size."""
+def crowd_sizes(title: Content, note: Content, sizes: NDArray[np.integer], *, called: str = "crowds") -> Html:
+    """How many crowds (or whatever they are called) have which size."""
     rows = []
     total = int(sizes.sum()) or 1
     bins = size_bins(sizes)
@@ -75,7 +75,7 @@ def crowd_sizes(title: Content, note: Content, sizes: NDArray[np.integer]) -> Ht
                 [f"{len(part):,}", percent(int(part.sum()) / total)],
             )
         )
-    return bars(title, note, ("crowds", "of records"), rows)
+    return bars(title, note, (called, "of records"), rows)
 
 
 def size_bins(sizes: NDArray[np.integer], most: int = 10) -> list[tuple[int, int]]:

@@ -6,6 +6,7 @@ label, whatever it holds, can be anything but text. The markup is well-formed XM
 
 from __future__ import annotations
 
+import decimal
 import html
 import math
 import re
@@ -264,6 +265,28 @@ def number(value: float, digits: int = 4) -> str:
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     power = f"10{str(int(exponent)).translate(_RAISED)}"
     return power if mantissa == "1" else f"{mantissa} · {power}"
+
+
+def number_up(value: float, digits: int = 4) -> str:
+    """The same, rounded up: what is said to be reached at most is."""
+    return _rounded(value, digits, decimal.ROUND_CEILING)
+
+
+def number_down(value: float, digits: int = 4) -> str:
+    """The same, rounded down: what is said to be reached at least is."""
+    return _rounded(value, digits, decimal.ROUND_FLOOR)
+
+
+def _rounded(value: float, digits: int, how: str) -> str:
+    if isinstance(value, int) or not math.isfinite(value):
+        return number(value, digits)
+    with decimal.localcontext(decimal.Context(prec=digits, rounding=how)):
+        return number(float(+decimal.Decimal(value)), digits)
+
+
+def exactly(value: float) -> str:
+    """A number with all its digits, as a limit must be written."""
+    return repr(float(value)).removesuffix(".0")
 
 
 def percent(share: float) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from functools import singledispatch
+from collections.abc import Sequence
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
 
 from incrowd.errors import UnreachableError
-from incrowd.guarantees.crowd import CrowdProfile, paper_delta
+from incrowd.guarantees.crowd import CrowdProfile, FrontierPoint, paper_delta
 from incrowd.guarantees.profile import amplify
 from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon
 from incrowd.guarantees.shuffling import central_epsilon
@@ -41,6 +42,21 @@ def _(plan: CrowdPlan) -> str:
     )
 
 
+def draw_frontier(points: Sequence[FrontierPoint], plan: CrowdPlan) -> str:
+    """The smallest crowd at each sampling rate for the same promise, with the chosen one on it."""
+    rates = [point.beta for point in points]
+    return line_chart(
+        f"Crowds that keep ε = {plan.epsilon:.4g}, δ = {print_number(plan.delta)}",
+        Axis("β, the sampling rate", low=0.0, high=1.0),
+        Axis("k, the smallest crowd", log=True),
+        [
+            Line("exact", rates, [None if p.k is None else float(p.k) for p in points]),
+            Line("Theorem 5", rates, [None if p.paper_k is None else float(p.paper_k) for p in points], dashed=True),
+        ],
+        [Mark(plan.beta, float(plan.k), f"k = {plan.k:,}")],
+    )
+
+
 @draw.register
 def _(plan: Amplification) -> str:
     rates = np.geomspace(min(plan.to_beta, plan.from_beta) / 10, plan.from_beta, 60)
@@ -54,17 +70,26 @@ def _(plan: Amplification) -> str:
     )
 
 
-@draw.register
-def _(plan: PramPlan) -> str:
-    grid = [float(r) for r in np.linspace(0.02, min(0.98, max(0.5, 1.5 * plan.rho)), 25)]
+@lru_cache(maxsize=32)  # they stay the same while ρ is being looked for
+def _pram_curves(
+    records: int, domain: tuple[int, ...], delta: float, top: float
+) -> tuple[list[float], list[float], list[float]]:
+    grid = [float(r) for r in np.linspace(0.02, top, 17)]
     local, central = [], []
     for rho in grid:
-        attributes = [RetentionReplacement(rho, size) for size in plan.domain]
+        attributes = [RetentionReplacement(rho, size) for size in domain]
         local.append(local_epsilon(attributes))
         try:
-            central.append(central_epsilon(attributes, plan.records, plan.central.delta).epsilon)
+            central.append(central_epsilon(attributes, records, delta).epsilon)
         except UnreachableError:
             central.append(math.nan)
+    return grid, local, central
+
+
+@draw.register
+def _(plan: PramPlan) -> str:
+    top = next(top for top in (0.5, 0.75, 0.98, 1.0) if plan.rho <= top)
+    grid, local, central = _pram_curves(plan.records, plan.domain, plan.central.delta, min(top, 0.98))
     return line_chart(
         f"Randomising {plan.records:,} records over domains of {', '.join(map(str, plan.domain))}",
         Axis("ρ, the share of values kept", low=0.0),
@@ -87,7 +112,7 @@ def _(plan: SamplePlan) -> str:
     if plan.theorem is not None:
         marks.append(Mark(plan.theorem.rate, plan.delta, f"the paper's theorem: {plan.theorem.rate:.2g}"))
     return line_chart(
-        f"A plain sample of a table with {plan.distinct:,} distinct rows",
+        f"INTERNAL: a plain sample of a table with {plan.distinct:,} distinct rows",
         Axis("sampling rate", log=True),
         Axis("δ, the probability of a telling sample", log=True, low=plan.delta / 100, high=1.0),
         [Line("exact", rates, deltas)],

@@ -16,13 +16,17 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 84, 24, 56, 64
 
 @dataclass(frozen=True)
 class Line:
-    """One curve. Points whose y is None are gaps. A dashed line is for what is compared with."""
+    """One curve. Points whose y is None are gaps. A dashed line is for what is compared with.
+
+    A line is left out of the legend if the caption explains it and there would be no room.
+    """
 
     name: str
     x: Sequence[float]
     y: Sequence[float | None]
     dashed: bool = False
     colour: str | None = None
+    in_legend: bool = True
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,7 @@ def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
             f'aria-label="{escape(summary, quote=True)}">'
         ),
-        f"<style>{_STYLE}</style>",
+        f"<style>{STYLE}</style>",
         f'<rect class="paper" width="{_WIDTH}" height="{_HEIGHT}"/>',
         f'<text class="title" x="{_LEFT}" y="24">{escape(title)}</text>',
     ]
@@ -150,6 +154,8 @@ def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str
     )
     left = float(_LEFT)
     for i, line in enumerate(lines):
+        if not line.in_legend:
+            continue
         colour = line.colour or COLOURS[i % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         out.append(
@@ -195,7 +201,7 @@ def print_number(value: float) -> str:
     return f"10{raised}" if mantissa == "1" else f"{mantissa}·10{raised}"
 
 
-_STYLE = """
+STYLE = """
 .paper{fill:#fff}.title{font:600 16px system-ui,sans-serif;fill:#1a202c}
 .label{font:13px system-ui,sans-serif;fill:#2d3748}.tick{font:12px system-ui,sans-serif;fill:#4a5568}
 .grid{stroke:#e2e8f0;stroke-width:1}.curve{fill:none;stroke-width:2.2;stroke-linejoin:round}

@@ -77,13 +77,15 @@ def open_source(thing: Any, **options: Any) -> Source:
     Args:
         thing: the name of a CSV, TSV, Parquet, JSON-lines or SQLite file (texts also as .gz or .zst), a pattern such
             as ``parts/*.parquet``, a list of names; a pandas or Polars table, an Arrow table, reader or data set, a
-            DuckDB relation; or anything that an installed entry point of the group ``incrowd.sources`` recognises. An
-            entry point names a function that is called as this one is and returns a source, or None.
+            DuckDB relation, a Spark DataFrame; ``postgresql://user@host/database``, ``sqlite:///file.db``, an ADBC
+            connection or cursor, an Ibis table; or anything that an installed entry point of the group
+            ``incrowd.sources`` recognises. An entry point names a function that is called as this one is and returns
+            a source, or None.
         options: how to read it; see `incrowd.sources.options.Options`.
     """
     if _is_source(thing):
         return thing
-    source = _open_builtin(thing, options)
+    source = _open_on_spark(thing, options) or _open_builtin(thing, options)
     if source is not None:
         return source
     for entry in entry_points(group=ENTRY_POINTS):
@@ -108,21 +110,37 @@ def _is_source(thing: object) -> TypeGuard[Source]:
     return callable(getattr(type(thing), "count_by", None))
 
 
+def _open_on_spark(thing: Any, options: dict[str, Any]) -> Source | None:
+    from incrowd.sources.options import Options
+    from incrowd.sources.spark_session import is_spark_frame, open_spark
+
+    wanted = options.get("engine") is not None or is_spark_frame(thing)
+    return open_spark(thing, Options(**options)) if wanted else None
+
+
 def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
+    from incrowd.sources.adbc import is_address, open_adbc, open_address
+    from incrowd.sources.databases import DatabaseSource
     from incrowd.sources.duckdb import DuckDBSource
     from incrowd.sources.files import find_files, open_files
+    from incrowd.sources.ibis import open_ibis
     from incrowd.sources.memory import open_memory
     from incrowd.sources.options import Options
     from incrowd.sources.sqlite import is_sqlite, open_sqlite
 
     names = thing if isinstance(thing, list | tuple) else [thing]
     if names and all(isinstance(name, str | os.PathLike) for name in names):
+        if isinstance(thing, str) and is_address(thing):
+            return open_address(thing, Options(**options))
         if any("://" in os.fspath(name) for name in names):
             return None
         reading = Options(**options)
         paths = find_files(names)
         if len(paths) == 1 and is_sqlite(paths[0]):
-            return DuckDBSource(open_sqlite(paths[0], reading.table), reading)
+            return DatabaseSource(open_sqlite(paths[0], reading.table), reading)
         return DuckDBSource(open_files(paths, reading), reading)
+    for open_elsewhere in (open_adbc, open_ibis):
+        if (source := open_elsewhere(thing, options)) is not None:
+            return source
     table = open_memory(thing)
     return None if table is None else DuckDBSource(table, Options(**options))

@@ -34,19 +34,21 @@ class Dialect:
     """How a text file is written.
 
     Attributes:
-        names: the fields of its first record.
+        names: the columns' names: the fields of its first record, unless they are given.
         delimiter: what separates fields.
         encoding: the encoding, as Python calls it.
+        header: whether the first record names the columns.
     """
 
     names: tuple[str, ...]
     delimiter: str
     encoding: str
+    header: bool = True
 
 
 @dataclass(frozen=True)
 class Part:
-    """One text file, and its first record as it is written there."""
+    """One text file, and its first record as it is written there if that is a header, else nothing."""
 
     path: Path
     header: str
@@ -91,7 +93,8 @@ class DelimitedFiles:
         chosen = ", ".join(f"coalesce(c{i}, '') AS c{i}" for i in positions) or "1"
         columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(self.names)))
         return (
-            f"(SELECT {chosen} FROM read_csv({sql_paths(paths)}, auto_detect = false, header = true, "  # noqa: S608
+            f"(SELECT {chosen} FROM read_csv({sql_paths(paths)}, auto_detect = false, "  # noqa: S608
+            f"header = {'true' if self.dialect.header else 'false'}, "
             f"columns = {{{columns}}}, delim = {quoted(self.dialect.delimiter)}, quote = {quoted(self.quote)}, "
             f"escape = {quoted(self.quote)}, compression = {quoted(compression or 'none')}, "
             "strict_mode = true, null_padding = false, ignore_errors = false))"
@@ -103,7 +106,7 @@ class DelimitedFiles:
 
     def _copy(self, part: Part, target: Path) -> Path:
         """Writes the file again in UTF-8, under a header of one line."""
-        names = self.dialect.delimiter.join(f"c{i}" for i in range(len(self.names)))
+        names = self.dialect.delimiter.join(f"c{i}" for i in range(len(self.names))) if self.dialect.header else ""
         blocks = _decoded(part.path, self.compression, self.dialect.encoding)
         try:
             with target.open("w", encoding="utf-8", newline="") as copy:
@@ -147,9 +150,18 @@ def _sniff(path: Path, compression: str | None, options: Options) -> tuple[Diale
     if not whole and not any(end in text for end in "\r\n"):
         raise too_long(path)
     delimiter = options.delimiter or _delimiter(path, text, options.quote, whole)
-    names, header = _header(path, text, delimiter, options.quote, whole)
-    check_names(names)
-    return Dialect(tuple(names), delimiter, encoding), Part(path, header)
+    first, header = _first_record(path, text, delimiter, options.quote, whole)
+    if options.columns is None:
+        _check_header(path, first)
+        return Dialect(tuple(first), delimiter, encoding), Part(path, header)
+    check_names(options.columns)
+    if len(first) != len(options.columns):
+        raise DataError(
+            f"The first line of {path} has {len(first)} fields, but {len(options.columns)} columns are named.",
+            code="data-malformed",
+            remedy="Name each column of the file, in order, also those that are not used.",
+        )
+    return Dialect(options.columns, delimiter, encoding, header=False), Part(path, "")
 
 
 def decode_head(path: Path, head: bytes, encoding: str | None) -> tuple[str, str]:
@@ -247,10 +259,11 @@ def _records(text: str, delimiter: str, quote: str, whole: bool) -> list[list[st
     return records
 
 
-def _header(path: Path, text: str, delimiter: str, quote: str, whole: bool) -> tuple[list[str], str]:
+def _first_record(path: Path, text: str, delimiter: str, quote: str, whole: bool) -> tuple[list[str], str]:
+    """The fields of the first record, and how it is written."""
     stream = io.StringIO(text, newline="")
     try:
-        names = next(csv.reader(stream, delimiter=delimiter, quotechar=quote, strict=True))
+        fields = next(csv.reader(stream, delimiter=delimiter, quotechar=quote, strict=True))
     except csv.Error:
         if not whole:
             raise too_long(path) from None
@@ -259,10 +272,14 @@ def _header(path: Path, text: str, delimiter: str, quote: str, whole: bool) -> t
             code="data-malformed",
             remedy="Close it, or say which character quotes fields (quote).",
         ) from None
+    return fields, text[: stream.tell()]
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
     if not any(name.strip() for name in names):
         raise DataError(
             f"The first line of {path} names no column.",
             code="data-malformed",
             remedy="Put a line of column names at the top.",
         )
-    return names, text[: stream.tell()]
+    check_names(names)

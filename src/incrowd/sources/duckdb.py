@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,20 +17,22 @@ import numpy as np
 import pyarrow as pa
 
 from incrowd.domain import Coding
-from incrowd.errors import DataError, IncrowdError, InternalError, ParameterError
-from incrowd.histogram import Histogram, arrow_integers, arrow_texts, smallest_type
+from incrowd.errors import DataError, IncrowdError, InternalError
+from incrowd.histogram import Histogram, arrow_integers, arrow_texts
 from incrowd.sources import Progress, SourceColumn
 from incrowd.sources.files import Table
-from incrowd.sources.matching import Match, can_hold, column_kind, domain_kind, match
+from incrowd.sources.matching import Match, column_kind, match
+from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import Options
 from incrowd.sources.tally import conclude, outside_code
+from incrowd.sources.words import Place, share_words
+from incrowd.sources.workspace import workspace
 
 Scan = Callable[[Sequence[int]], str]
 
-# The keys that one integer holds: of which column, from which bit on, and how many bits wide.
-Word = list[tuple[Match, int, int]]
+# The keys that one integer holds: how they came about, and where they stand.
+Word = list[tuple[Match, Place]]
 
-_WORD_BITS = 62
 _RESULT_ROWS = 2**17
 _POLL_SECONDS = 0.1
 _SHOWN_VALUES = 5
@@ -61,9 +61,9 @@ class DuckDBSource:
 
     def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
         """Codes and counts in one scan, as `Source.count_by` promises."""
-        positions = self._positions(codings)
+        positions = self.positions([coding.column for coding in codings])
         with self.connect() as (connection, scan):
-            relation = scan(positions)
+            relation, weight = self._gather(scan, dict(zip(positions, codings, strict=True)))
             matches = self._matches(codings, positions, _types(connection, relation, positions))
             for i, m in enumerate(matches):
                 _create_lookup(connection, f"lookup{i}", m)
@@ -71,7 +71,7 @@ class DuckDBSource:
             with ThreadPoolExecutor(max_workers=1) as beside, _polling(connection, progress):
                 verification = beside.submit(self._table.verify)
                 try:
-                    codes, counts = _fetch(connection, _query(relation, positions, matches, words), words)
+                    codes, counts = _fetch(connection, _query(relation, positions, matches, words, weight), words)
                 finally:
                     # A damaged file is the better explanation for whatever the scan stumbled over.
                     verification.result()
@@ -81,7 +81,7 @@ class DuckDBSource:
 
             def examples(column: str) -> list[str]:
                 [(coding, position)] = [(c, i) for c, i in zip(codings, positions, strict=True) if c.column == column]
-                again = scan([position])
+                again, _ = self._gather(scan, {position: None})
                 [how] = self._matches([coding], [position], _types(connection, again, [position]), exact=True)
                 _create_lookup(connection, "lookup0", how)
                 query = _examples_query(again, position, how, outside_code(coding))
@@ -96,40 +96,39 @@ class DuckDBSource:
         The function returns what to write after FROM; the columns are called ``c<position>``. What the engine finds
         wrong meanwhile becomes an error of ours: its own messages quote the data.
         """
-        with tempfile.TemporaryDirectory(prefix="incrowd-", dir=self._options.temp_directory) as work:
-            connection = _connection(self._options, Path(work))
+        with workspace(self._options.temp_directory) as work:
+            connection = _connection(self._options, work)
             try:
-                yield connection, lambda positions: self._table.attach(connection, Path(work), positions)
+                yield connection, lambda positions: self._table.attach(connection, work, positions)
             except (duckdb.Error, UnicodeDecodeError) as error:
                 raise _translated(error) from None
             finally:
                 connection.close()
 
-    def _positions(self, codings: Sequence[Coding]) -> list[int]:
-        names = [coding.column for coding in codings]
-        if len(set(names)) != len(names):
-            raise ParameterError("A column is to be coded twice.", code="data-columns")
-        unknown = [name for name in names if name not in self._table.names]
-        if unknown:
-            raise _unknown(unknown, self._table.names)
-        if any(self._table.names.count(name) > 1 for name in names):
-            raise DataError("Several columns have no name.", code="data-columns", remedy="Name the one that is meant.")
-        return [self._table.names.index(name) for name in names]
+    def _gather(self, scan: Scan, wanted: Mapping[int, Coding | None]) -> tuple[str, str | None]:
+        """What to count: a relation with the columns at these positions, and its column of counts if rows are groups.
+
+        Values of a column with a coding may be replaced by others that it codes alike.
+        """
+        return scan(list(wanted)), None
+
+    @property
+    def options(self) -> Options:
+        """How the table is read."""
+        return self._options
+
+    def verify(self) -> None:
+        """Checks what the engine does not check while scanning."""
+        self._table.verify()
+
+    def positions(self, names: Sequence[str]) -> list[int]:
+        """Where the columns of these names stand."""
+        return positions(names, self._table.names)
 
     def _matches(
         self, codings: Sequence[Coding], positions: Sequence[int], types: Mapping[int, str], *, exact: bool = False
     ) -> list[Match]:
-        misfits = [
-            f"{coding.column!r} is of kind {column_kind(types[i])}, its domain of kind {domain_kind(coding.domain)}"
-            for coding, i in zip(codings, positions, strict=True)
-            if not can_hold(column_kind(types[i]), coding.domain)
-        ]
-        if misfits:
-            raise DataError(
-                f"Columns cannot hold what is declared: {'; '.join(misfits)}.",
-                code="column-type",
-                remedy="Declare a domain of the column's own kind, or convert the column.",
-            )
+        require_fitting(codings, [column_kind(types[i]) for i in positions])
         return [
             match(coding, f"c{i}", types[i], self._options, named=f"v{number}", lookup=f"lookup{number}", exact=exact)
             for number, (coding, i) in enumerate(zip(codings, positions, strict=True))
@@ -175,35 +174,28 @@ def _create_lookup(connection: duckdb.DuckDBPyConnection, name: str, how: Match)
 
 
 def _words(matches: Sequence[Match]) -> list[Word]:
-    """Several keys share one 64-bit integer, which is faster to group by than many small columns."""
-    words: list[Word] = []
-    filled = _WORD_BITS
-    for m in matches:
-        width = (m.keys - 1).bit_length()
-        if filled + width > _WORD_BITS:
-            words.append([])
-            filled = 0
-        words[-1].append((m, filled, width))
-        filled += width
-    return words
+    return [[(matches[at.column], at) for at in word] for word in share_words([m.keys for m in matches])]
 
 
-def _query(relation: str, positions: Sequence[int], matches: Sequence[Match], words: Sequence[Word]) -> str:
+def _query(
+    relation: str, positions: Sequence[int], matches: Sequence[Match], words: Sequence[Word], weight: str | None
+) -> str:
     groups = [
         # What is null anywhere makes the whole quick word null, and only then is the slower one worked out.
-        f"coalesce({_packed((m.quick, shift) for m, shift, _ in w)}, {_packed((m.key, shift) for m, shift, _ in w)})"
+        f"coalesce({_packed((m.quick, at.shift) for m, at in w)}, {_packed((m.key, at.shift) for m, at in w)})"
         for w in words
     ]
-    return f"SELECT {', '.join([*groups, 'count(*)'])} FROM {_matched(relation, positions, matches)} GROUP BY ALL"
+    count = "count(*)" if weight is None else f"CAST(coalesce(sum({weight}), 0) AS BIGINT)"
+    return f"SELECT {', '.join([*groups, count])} FROM {_matched(relation, positions, matches, weight)} GROUP BY ALL"
 
 
 def _packed(keys: Iterable[tuple[str, int]]) -> str:
     return " | ".join(f"({key}) * {2**shift}::BIGINT" for key, shift in keys)
 
 
-def _matched(relation: str, positions: Sequence[int], matches: Sequence[Match]) -> str:
+def _matched(relation: str, positions: Sequence[int], matches: Sequence[Match], weight: str | None = None) -> str:
     """Every row of the relation, with its typed values v0, v1, … and what the lookups say of them."""
-    columns = [f"c{i}" for i in positions]
+    columns = [f"c{i}" for i in positions] + ([] if weight is None else [weight])
     values = [f"{m.value} AS v{i}" for i, m in enumerate(matches)]
     joins = [f" LEFT JOIN lookup{i} ON v{i} = lookup{i}.value" for i, m in enumerate(matches) if m.lookup]
     return f"(SELECT {', '.join([*columns, *values]) or '1'} FROM {relation}){''.join(joins)}"
@@ -224,9 +216,9 @@ def _fetch(
     return codes, counts
 
 
-def _codes(integers: np.ndarray, how: Match, shift: int, width: int) -> np.ndarray:
-    keys: np.ndarray = (integers >> shift) & (2**width - 1)
-    return keys.astype(smallest_type(how.keys)) if how.codes is None else how.codes[keys]
+def _codes(integers: np.ndarray, how: Match, at: Place) -> np.ndarray:
+    keys = at.keys(integers)
+    return keys if how.codes is None else how.codes[keys]
 
 
 def _examples_query(relation: str, position: int, how: Match, outside: int) -> str:
@@ -258,21 +250,6 @@ def _polling(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -
         done.set()
         poller.join()
     progress(1.0)
-
-
-def _unknown(unknown: list[str], names: Sequence[str]) -> DataError:
-    hints = []
-    for name in unknown:
-        # Only names that look alike are told: where a header is lacking, the first record stands in its place.
-        near = difflib.get_close_matches(name.strip().lower(), {n.strip().lower(): n for n in names}, n=1, cutoff=0.75)
-        original = next((n for n in names if near and n.strip().lower() == near[0]), None)
-        hints.append(f"{name!r}" + (f" (did you mean {original!r}?)" if original is not None else ""))
-    return DataError(
-        f"The table has no column {', '.join(hints)}.",
-        code="column-unknown",
-        remedy="Names must be equal to the letter. The first line of a text file must hold them.",
-        details={"columns": unknown},
-    )
 
 
 def _translated(error: Exception) -> IncrowdError:

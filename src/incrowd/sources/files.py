@@ -103,8 +103,14 @@ def open_files(paths: Sequence[Path], options: Options) -> Table:
     if len(formats) > 1:
         raise parts_differ("are not of the same kind")
     form, compression = formats.pop()
+    if options.columns is not None and form != "text":
+        raise DataError(
+            f"{_NAMES[form].capitalize()} names its columns itself.",
+            code="data-format",
+            remedy="Leave out 'columns' and 'header': they are for text files.",
+        )
     if form == "parquet":
-        return _open_parquet(paths)
+        return open_parquet(paths)
     if form == "jsonl":
         return open_jsonlines(paths, compression)
     return open_delimited(paths, compression, options)
@@ -127,7 +133,8 @@ class ParquetFiles:
         """The number of rows is compared with the files' own."""
 
 
-def _open_parquet(paths: Sequence[Path]) -> ParquetFiles:
+def open_parquet(paths: Sequence[Path]) -> ParquetFiles:
+    """The table in these Parquet files, which must have the same columns of the same types."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -34,13 +34,14 @@ _POSSIBLE = {
     "date": {"text", "date", "timestamp", "null"},
 }
 _WITHIN_INT32 = {"TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT"}
-_INTEGER = r"\s*[+-]?\d+(\.0*)?\s*"
-_NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|Inf|INF|infinity|Infinity)\s*"
-_DATE = r"\s*\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0*)?)?(Z|[+-]00(:?00)?)?)?\s*"
-_TRUE, _FALSE = ("true", "t", "1"), ("false", "f", "0")
+# What texts are read as numbers and dates, whatever the engine.
+INTEGER = r"\s*[+-]?\d+(\.0*)?\s*"
+NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|Inf|INF|infinity|Infinity)\s*"
+DATE = r"\s*\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0*)?)?(Z|[+-]00(:?00)?)?)?\s*"
+TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
 _NARROW = (("UTINYINT", 0, 2**8 - 1), ("USMALLINT", 0, 2**16 - 1), ("SMALLINT", -(2**15), 2**15 - 1))
 _INT32 = (-(2**31), 2**31 - 1)
-_INT64 = (-(2**63), 2**63 - 1)
+INT64 = (-(2**63), 2**63 - 1)
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ def match(
 
     if isinstance(domain, Bins):
         low, high = _double(domain.cuts[0]), _double(domain.cuts[-1])
-        tree = _tree(named, *_runs(domain.cuts, codes))
+        cuts, run_codes = runs(domain.cuts, codes)
+        tree = decision(named, list(map(_double, cuts)), list(map(str, run_codes)))
         key = f"CASE WHEN {named} BETWEEN {low} AND {high} THEN {tree} ELSE {otherwise} END"
         return Match(value, key, key, keys)
     narrow = None if exact else _narrow(coding, value, named, missing)
@@ -169,7 +171,7 @@ def _narrow(coding: Coding, value: str, named: str, missing: str) -> Match | Non
         first, last = 0, len(domain.labels) - 1
         number = f"CASE WHEN isfinite({named}) THEN {named} - CAST('{domain.labels[0]}' AS DATE) END"
     elif domain_kind(domain) == "integer":
-        (first, last), number = _ends(domain), named
+        (first, last), number = ends(domain), named
     else:
         return None
     for type_, low, high in _NARROW:
@@ -202,23 +204,23 @@ def _value(column: str, sql_type: str, domain: Domain, options: Options) -> tupl
     text = f"translate({column}, ',.', '.,')" if options.decimal == "," else column
     if wanted == "number":
         if kind == "text":
-            return _guarded(text, _NUMBER, "DOUBLE"), "DOUBLE"
+            return _guarded(text, NUMBER, "DOUBLE"), "DOUBLE"
         if kind == "float":
             # Comparisons of not-a-number cannot be trusted: where a file's statistics leave it out, so does the engine.
             return f"CASE WHEN NOT isnan({column}) THEN CAST({column} AS DOUBLE) END", "DOUBLE"
         # By way of text, a decimal becomes the floating-point number nearest to it, as it would from a text file.
         return f"CAST({f'CAST({column} AS VARCHAR)' if kind == 'decimal' else column} AS DOUBLE)", "DOUBLE"
     if wanted == "decimal":
-        scale = _scale(domain)
+        scale = scale_of(domain)
         printed = text if kind == "text" else f"CAST({column} AS VARCHAR)"
         pattern = rf"\s*[+-]?\d*(\.\d{{0,{scale}}}0*)?\s*"
         return _guarded(printed, pattern, f"DECIMAL(38,{scale})"), f"DECIMAL(38,{scale})"
-    low, high = _ends(domain)
+    low, high = ends(domain)
     if kind == "integer" and _INT32[0] <= low and high <= _INT32[1] and sql_type in _WITHIN_INT32:
         return f"CAST({column} AS INTEGER)", "INTEGER"
-    type_ = "BIGINT" if _INT64[0] <= low and high <= _INT64[1] else "HUGEINT"
+    type_ = "BIGINT" if INT64[0] <= low and high <= INT64[1] else "HUGEINT"
     if kind == "text":
-        return _guarded(text, _INTEGER, type_), type_
+        return _guarded(text, INTEGER, type_), type_
     if kind in {"float", "decimal"}:
         return f"CASE WHEN {column} = trunc({column}) THEN TRY_CAST({column} AS {type_}) END", type_
     return f"TRY_CAST({column} AS {type_})", type_
@@ -227,14 +229,14 @@ def _value(column: str, sql_type: str, domain: Domain, options: Options) -> tupl
 def _date(column: str, sql_type: str) -> str:
     kind = column_kind(sql_type)
     if kind == "text":
-        return _guarded(column, _DATE, "DATE")
+        return _guarded(column, DATE, "DATE")
     day = f"CAST({column} AS DATE)"
     return f"CASE WHEN {column} = CAST({day} AS {sql_type}) THEN {day} END" if kind == "timestamp" else day
 
 
 def _boolean(column: str, kind: str) -> str:
     if kind == "text":
-        true, false = (", ".join(map(quoted, words)) for words in (_TRUE, _FALSE))
+        true, false = (", ".join(map(quoted, words)) for words in (TRUE, FALSE))
         return f"CASE WHEN lower({column}) IN ({true}) THEN true WHEN lower({column}) IN ({false}) THEN false END"
     if kind in {"integer", "float"}:
         return f"CASE WHEN {column} = 1 THEN true WHEN {column} = 0 THEN false END"
@@ -256,7 +258,8 @@ def _missing(column: str, kind: str, wanted: str, options: Options) -> str:
     return absent
 
 
-def _ends(domain: Domain) -> tuple[int, int]:
+def ends(domain: Domain) -> tuple[int, int]:
+    """The least and the largest of declared whole numbers."""
     if isinstance(domain, IntegerRange):
         return domain.low, domain.high
     assert isinstance(domain, Categories)  # noqa: S101 - by its kind
@@ -264,13 +267,14 @@ def _ends(domain: Domain) -> tuple[int, int]:
     return min(values), max(values)
 
 
-def _scale(domain: Domain) -> int:
+def scale_of(domain: Domain) -> int:
+    """The most decimals that a declared decimal has."""
     assert isinstance(domain, Categories)  # noqa: S101 - by its kind
     exponents = [Decimal(str(value)).normalize().as_tuple().exponent for value in domain.values]
     return max(0, *(-int(exponent) for exponent in exponents))
 
 
-def _runs(cuts: Sequence[float], codes: np.ndarray) -> tuple[list[float], list[int]]:
+def runs(cuts: Sequence[float], codes: np.ndarray) -> tuple[list[float], list[int]]:
     """Neighbouring bins with the same code become one: the cuts between the runs, and each run's code."""
     inner, run_codes = [], [int(codes[0])]
     for cut, code in zip(cuts[1:-1], codes[1:], strict=True):
@@ -280,14 +284,14 @@ def _runs(cuts: Sequence[float], codes: np.ndarray) -> tuple[list[float], list[i
     return inner, run_codes
 
 
-def _tree(value: str, cuts: list[float], codes: list[int]) -> str:
-    """A balanced decision: code i for values from cuts[i − 1] (included) to cuts[i] (not included)."""
+def decision(value: str, cuts: Sequence[str], results: Sequence[str]) -> str:
+    """A balanced decision in SQL: result i for values from cuts[i − 1] (included) to cuts[i] (not included)."""
     if not cuts:
-        return str(codes[0])
+        return results[0]
     middle = len(cuts) // 2
-    below = _tree(value, cuts[:middle], codes[: middle + 1])
-    above = _tree(value, cuts[middle + 1 :], codes[middle + 1 :])
-    return f"CASE WHEN {value} < {_double(cuts[middle])} THEN {below} ELSE {above} END"
+    below = decision(value, cuts[:middle], results[: middle + 1])
+    above = decision(value, cuts[middle + 1 :], results[middle + 1 :])
+    return f"CASE WHEN {value} < {cuts[middle]} THEN {below} ELSE {above} END"
 
 
 def _double(number: float) -> str:

@@ -13,9 +13,10 @@ from incrowd.errors import ParameterError
 
 @dataclass(frozen=True)
 class Options:
-    """How a table is to be read. The first four concern text files only.
+    """How a table is to be read. The first five concern text files only.
 
     Attributes:
+        columns: the columns' names, where the first line does not name them; None takes them from there.
         delimiter: what separates the fields; None finds out which of comma, semicolon, tab and bar it is.
         quote: what surrounds fields that contain delimiters, line ends or, doubled, itself.
         encoding: the encoding; None takes UTF-8, or UTF-16 if the file is marked as such.
@@ -24,10 +25,13 @@ class Options:
         show_values: lets error messages show a few of the values that are outside their domain.
         memory_limit: how much memory the engine may use before it turns to temporary files.
         threads: how many threads it may use; None takes every processor.
-        table: the table that is meant, in a database file that holds several.
+        table: the table that is meant, in a database that holds several.
         temp_directory: where temporary files may be written (and are removed); None takes the system's place.
+        engine: the Spark cluster that reads the table; None reads it here.
+        most_cells: how many cells a cluster may hand over at most.
     """
 
+    columns: tuple[str, ...] | None = None
     delimiter: str | None = None
     quote: str = '"'
     encoding: str | None = None
@@ -38,9 +42,14 @@ class Options:
     threads: int | None = None
     table: str | None = None
     temp_directory: Path | str | None = None
+    engine: str | None = None
+    most_cells: int = 10_000_000
 
     def __post_init__(self) -> None:
-        _check_texts(self.missing_values)
+        if self.columns is not None:
+            _check_texts(self.columns, "The names of columns are")
+            object.__setattr__(self, "columns", tuple(self.columns))
+        _check_texts(self.missing_values, "What stands for missing values is")
         object.__setattr__(self, "missing_values", tuple(self.missing_values))
         for name, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
             if sign is not None:
@@ -55,14 +64,16 @@ class Options:
             raise ParameterError("A limit of memory is written like 512MB or 4GB.", code="parameter-range")
         if self.threads is not None and self.threads < 1:
             raise ParameterError("At least one thread is needed.", code="parameter-range")
+        if self.most_cells < 1:
+            raise ParameterError("At least one cell must be allowed.", code="parameter-range")
         if self.temp_directory is not None and not Path(self.temp_directory).is_dir():
             raise ParameterError(f"There is no directory {self.temp_directory}.", code="parameter-range")
 
 
-def _check_texts(texts: Any) -> None:
+def _check_texts(texts: Any, what: str) -> None:
     # One text would otherwise be taken for the list of its letters.
     if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-        raise ParameterError("What stands for missing values is a list of texts.", code="parameter-type")
+        raise ParameterError(f"{what} a list of texts.", code="parameter-type")
 
 
 def _check_sign(name: str, sign: Any) -> None:

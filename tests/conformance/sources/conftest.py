@@ -3,12 +3,17 @@
 A new engine needs one entry here: how a test table gets into it.
 """
 
+import atexit
 import csv
 import datetime as dt
+import functools
+import secrets
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from databases import put_into_postgresql, put_into_sqlite
 from incrowd.sources import open_source
 
 
@@ -60,15 +65,101 @@ def duckdb_relation(table, folder, **options):
     return open_source(duckdb.connect().from_arrow(plain).project(projection), **options)
 
 
-ENGINES = [csv_file, parquet_file, arrow_table, pandas_frame, polars_frame, duckdb_relation]
+def spark_parquet(table, folder, **options):
+    # Spark reads no nanoseconds.
+    pq.write_table(table, folder / "table.parquet", coerce_timestamps="us")
+    return open_source(folder / "table.parquet", engine="spark", **options)
+
+
+def sqlite_file(table, folder, **options):
+    return open_source(put_into_sqlite(table, folder / f"{secrets.token_hex(4)}.db"), **options)
+
+
+def sqlite_adbc(table, folder, **options):
+    path = put_into_sqlite(table, folder / f"{secrets.token_hex(4)}.db")
+    return open_source(f"sqlite:///{path}", **options)
+
+
+def postgresql_adbc(table, address, **options):
+    return open_source(address, table=put_into_postgresql(table, address), **options)
+
+
+def ibis_on_duckdb(table, folder, **options):
+    import ibis
+
+    backend = ibis.duckdb.connect()
+    backend.con.register("given", table)
+    backend.con.execute("CREATE TABLE t AS FROM given")
+    return open_source(backend.table("t"), **options)
+
+
+def ibis_on_sqlite(table, folder, **options):
+    import ibis
+
+    def declared(type_):
+        if pa.types.is_boolean(type_) or pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+            return "BOOLEAN" if pa.types.is_boolean(type_) else "DATE" if pa.types.is_date(type_) else "TIMESTAMP"
+        if pa.types.is_integer(type_) and not pa.types.is_uint64(type_):
+            return "INTEGER"
+        return "REAL" if pa.types.is_floating(type_) else "TEXT"
+
+    path = put_into_sqlite(table, folder / f"{secrets.token_hex(4)}.db", [declared(f.type) for f in table.schema])
+    return open_source(ibis.sqlite.connect(path).table("t"), **options)
+
+
+@functools.cache
+def ibis_connection(address):
+    import ibis
+
+    backend = ibis.connect(address)
+    atexit.register(backend.disconnect)
+    return backend
+
+
+def ibis_on_postgresql(table, address, **options):
+    return open_source(ibis_connection(address).table(put_into_postgresql(table, address)), **options)
+
+
+ON_SERVER = {postgresql_adbc, ibis_on_postgresql}
+NEEDS = {
+    sqlite_adbc: "adbc_driver_sqlite",
+    postgresql_adbc: "adbc_driver_postgresql",
+    ibis_on_duckdb: "ibis",
+    ibis_on_sqlite: "ibis",
+    ibis_on_postgresql: "ibis.backends.postgres",
+}
+# Of its use of pandas and DuckDB.
+ON_IBIS = pytest.mark.filterwarnings("ignore:.*is deprecated")
+ON_SPARK = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
+]
+ENGINES = [
+    csv_file,
+    parquet_file,
+    arrow_table,
+    pandas_frame,
+    polars_frame,
+    duckdb_relation,
+    sqlite_file,
+    sqlite_adbc,
+    postgresql_adbc,
+    *(pytest.param(ibis, marks=ON_IBIS) for ibis in (ibis_on_duckdb, ibis_on_sqlite, ibis_on_postgresql)),
+    pytest.param(spark_parquet, marks=ON_SPARK),
+]
 
 
 @pytest.fixture(params=ENGINES, ids=lambda engine: engine.__name__)
 def engine(request, tmp_path):
     """Puts an Arrow table into the engine and opens it there."""
+    if request.param is spark_parquet:
+        request.getfixturevalue("spark")
+    if request.param in NEEDS:
+        pytest.importorskip(NEEDS[request.param], reason=f"{NEEDS[request.param]} is not installed")
+    place = request.getfixturevalue("postgresql_server") if request.param in ON_SERVER else tmp_path
 
     def load(table, **options):
-        return request.param(table, tmp_path, **options)
+        return request.param(table, place, **options)
 
     load.name = request.param.__name__
     return load

@@ -439,6 +439,47 @@ def test_recoding_while_counting_equals_recoding_afterwards(engine):
     assert pushed.total == 102
 
 
+def test_other_values_in_columns_of_every_kind(engine):
+    """Lists with gaps, at the ends of what a type holds, and groups that are no neighbours."""
+    days = [D(2024, 2, 28), D(2024, 2, 29), D(2024, 3, 1), D(1, 1, 1), D(9999, 12, 31), None]
+    least, most = -(2**63), 2**63 - 1
+    table = columns(
+        text=["a", "A", "other values", "NA", "", None],
+        integer=pa.array([least, least + 1, most, most - 1, 7, 7], pa.int64()),
+        date=pa.array(days, pa.date32()),
+        decimal=pa.array([*map(Decimal, ("1.50", "1.51", "-1.5", "99999999.99", "0")), None], pa.decimal128(10, 2)),
+        bins=[0.0, 0.5, 1.0, math.inf, math.nan, None],
+    )
+    domains = {
+        "text": Categories(("a", "other values")),
+        "integer": Categories((7, most, least)),
+        "date": Categories((D(9999, 12, 31), D(2024, 2, 28), D(1, 1, 1))),
+        "decimal": Categories((Decimal("0"), Decimal("-1.5"), Decimal("1.5"))),
+        "bins": Bins((0.0, 0.5, 1.0)),
+    }
+    source = engine(table, missing_values=["NA", ""])
+    got = marginals(source, *(Coding(n, d, missing="keep", other="else") for n, d in domains.items()))
+    assert got == {
+        "text": {"a": 1, "other values": 1, "else": 1, None: 3},
+        "integer": {str(least): 1, str(most): 1, "7": 2, "else": 2},
+        "date": {"9999-12-31": 1, "2024-02-28": 1, "0001-01-01": 1, "else": 2, None: 1},
+        "decimal": {"0": 1, "-1.5": 1, "1.5": 1, "else": 2, None: 1},
+        "bins": {"[0, 0.5)": 1, "[0.5, 1]": 2, "else": 1, None: 2},
+    }
+    codings = []
+    for name, domain in domains.items():
+        to = [0, 1, 0][: len(domain.labels)]
+        recode = Recode(np.array([*to, 1, 2]), ("p", "q", "r"))
+        codings.append(Coding(name, domain, missing="keep", other="else", recode=recode))
+    assert marginals(source, *codings) == {
+        "text": {"p": 1, "q": 2, "r": 3},
+        "integer": {"p": 3, "q": 3},
+        "date": {"p": 2, "q": 3, "r": 1},
+        "decimal": {"p": 2, "q": 3, "r": 1},
+        "bins": {"p": 1, "q": 3, "r": 2},
+    }
+
+
 def test_recoded_faults_are_still_faults(engine):
     recode = Recode(np.array([0, 0]), ("*",))
     error = refused(engine(columns(x=[0, 1, 2, None])), Coding("x", IntegerRange(0, 1), recode=recode))
@@ -451,11 +492,13 @@ ODD_NAMES = ["a b", 'say "hi"', "it's", "select", "é", "日本", " lead", "trai
 
 
 def test_odd_column_names(engine):
-    source = engine(pa.table({name: [str(i)] for i, name in enumerate(ODD_NAMES)}))
-    assert [c.name for c in source.columns()] == ODD_NAMES
-    domain = Categories(tuple(map(str, range(len(ODD_NAMES)))))
-    got = marginals(source, *(Coding(name, domain) for name in reversed(ODD_NAMES)))
-    assert got == {name: {str(i): 1} for i, name in enumerate(ODD_NAMES)}
+    blind = engine.name.startswith(("sqlite", "ibis"))  # these cannot tell capital letters apart
+    names = [name for name in ODD_NAMES if not blind or name not in {"Age", "AGE"}]
+    source = engine(pa.table({name: [str(i)] for i, name in enumerate(names)}))
+    assert [c.name for c in source.columns()] == names
+    domain = Categories(tuple(map(str, range(len(names)))))
+    got = marginals(source, *(Coding(name, domain) for name in reversed(names)))
+    assert got == {name: {str(i): 1} for i, name in enumerate(names)}
 
 
 def test_unknown_columns_are_named_with_a_suggestion(engine):
@@ -484,7 +527,7 @@ def test_tables_without_records(engine):
 
 
 def test_columns_that_can_never_hold_what_is_declared(engine):
-    if engine.name == "csv_file":
+    if engine.name == "csv_file" or "sqlite" in engine.name:
         pytest.skip("everything is text there")
     text = Categories(("1",))
     misfits = {

@@ -445,3 +445,28 @@ def test_exhaustive_two_values():
             else:
                 p_in = Fraction(yes, n - b)
                 assert audit.exact == max(1, p_in / p_out, (1 - p_out) / (1 - p_in))
+
+
+class TestManyValues:
+    def test_a_family_is_spelled_out_once(self):
+        assert Statements.of("subsets", 7) is Statements.of("subsets", 7)
+        adversary = Adversary.with_shape(range(1, 8))
+        assert outlooks_of(adversary, Statements.of("subsets", 7)) is outlooks_of(
+            adversary, Statements.of("subsets", 7)
+        )
+
+    def test_names_of_ones_own_are_not_mixed_up(self):
+        """Statements that differ in their names only are equal, but each audit speaks of its own."""
+        table, adversary = [[3, 1], [1, 3]], Adversary.with_shape((1, 1))
+        for name in ("one", "other"):
+            assert belief_ratio(table, adversary, (Predicate((0,), name),)).predicate.name == name
+
+    def test_weights_of_negations_are_those_of_all_other_values(self):
+        weights = [Fraction(n) for n in (1, 2, 3, 4)]
+        assert Statements.of("negations", 4).weigh(weights) == (9, 8, 7, 6)
+        assert Statements.of("subsets", 4).weigh(weights) == (1, 2, 3, 4, 9, 8, 7, 6)
+        assert Statements.of([Predicate((0, 3))], 4).weigh(weights) == (5,)
+
+    def test_a_thousand_negations_take_no_thousand_squared_sums(self):
+        """Each predicate is kept by its shorter side."""
+        assert all(len(side) == 1 for _, side in Statements.of("subsets", 1000).sides)

@@ -14,6 +14,7 @@ from incrowd.guarantees import _sampling_events as events
 from incrowd.guarantees.sampling import (
     classify,
     good_sample,
+    is_private,
     largest_rate,
     observation_6_table,
     sample_delta,
@@ -257,9 +258,9 @@ def test_tails_keep_their_relative_error(n: int, cap: int, p: float) -> None:
             truth += term
             term *= mpmath.mpf(n - j) / (j + 1) * p / (1 - mpmath.mpf(p))
             j += 1
-        found = float(events._tail(np.array([n]), np.array([cap]), p)[0])
-        if truth < mpmath.mpf(10) ** -300:
-            assert found == 1e-300
+        found = float(events.tail(np.array([n]), np.array([cap]), p)[0])
+        if truth < events.LEAST_TAIL:
+            assert found == events.LEAST_TAIL
         else:
             assert abs(found / truth - 1) <= 1e-13 * math.sqrt(n) + 2e-16 * n
 
@@ -412,4 +413,67 @@ def test_bad_input_is_one_clear_error(call: object, code: str) -> None:
 def test_a_rate_without_proof_is_refused() -> None:
     with pytest.raises(UnreachableError, match="larger δ"):
         largest_rate([4, 5], 0.5, 1e-305)
-    assert largest_rate([4, 5], 0.5, 1e-280).delta <= 1e-280
+    assert largest_rate([4, 5], 0.5, 1e-250).delta <= 1e-250
+
+
+@pytest.mark.parametrize("delta", [1e-261, 1e-286, 1e-290, 1e-300, 5e-324])
+def test_a_delta_that_floats_cannot_tell_is_refused_on_any_table(delta: float) -> None:
+    for counts in ([4, 5], [1], [10**6] * 3, [3000, 70, 12]):
+        with pytest.raises(UnreachableError):
+            largest_rate(counts, 0.5, delta)
+        with pytest.raises(UnreachableError):
+            sample_epsilon(counts, 1e-9, delta)
+
+
+@pytest.mark.parametrize("n", [10, 1000, 30_000])
+def test_tails_that_lose_their_digits_are_not_used(n: int) -> None:
+    """Down to 1e-310, where scipy's own tails are wrong by up to everything: a tail is never too small."""
+    cap = n // 3
+    for power in range(-310, -250, 4):
+        with mpmath.workdps(40):
+            log = (power * mpmath.log(10) - mpmath.log(mpmath.binomial(n, cap + 1))) / (cap + 1)
+            p = float(mpmath.exp(log))
+            term = mpmath.binomial(n, cap + 1) * mpmath.mpf(p) ** (cap + 1) * (1 - mpmath.mpf(p)) ** (n - cap - 1)
+            truth, j = mpmath.mpf(0), cap + 1
+            while j <= n and term > truth * mpmath.mpf(10) ** -30:
+                truth += term
+                term *= mpmath.mpf(n - j) / (j + 1) * p / (1 - mpmath.mpf(p))
+                j += 1
+            found = float(events.tail(np.array([n]), np.array([cap]), p)[0])
+            assert found * (1 + 1e-13 * math.sqrt(n) + 2e-16 * n) >= truth
+
+
+@pytest.mark.parametrize("c", [201, 1800, 10**9])
+def test_no_more_rows_at_once_than_can_be_weighed(c: int) -> None:
+    for call in (
+        lambda: largest_rate([10**6] * 100, 0.5, 0.05, c),
+        lambda: sample_delta([10**6] * 100, 0.01, 0.5, c),
+        lambda: sample_epsilon([10**6] * 100, 0.01, 0.05, c),
+        lambda: sample_ratio([10**6], [1], c),
+    ):
+        with pytest.raises(ParameterError, match="rows_unknown") as caught:
+            call()
+        assert caught.value.code == "parameter-range"
+    assert largest_rate([10**6] * 100, 0.5, 0.05, 200).rate > 0
+
+
+def test_more_rows_at_once_than_there_are_tells_no_numbers() -> None:
+    with pytest.raises(ParameterError) as caught:
+        largest_rate([1], 0.5, 0.05, 2)
+    assert caught.value.code == "parameter-combination"
+    assert "rows_unknown" in caught.value.message
+    assert not any(digit in str(caught.value) for digit in "0123456789")
+    assert "fewer rows" not in str(caught.value)
+
+
+@pytest.mark.parametrize("c", [1, 2, 3])
+def test_a_given_sample_is_private_iff_no_ratio_exceeds_the_promise(c: int) -> None:
+    counts = (3, 5, 4)
+    seen = set()
+    for drawn in itertools.product(*(range(n + 1) for n in counts)):
+        worst = ratio_by_definition(counts, drawn, c)
+        for epsilon in (0.5, 1.0, 2.0, 3.0):
+            expected = worst <= 1 + Fraction(repr(epsilon))
+            seen.add((expected, worst == 1 + Fraction(repr(epsilon))))
+            assert is_private(counts, drawn, epsilon, c) == expected
+    assert seen >= {(True, True), (True, False), (False, False)}  # some are private by a hair

@@ -150,7 +150,9 @@ def test_an_empty_release_is_written_and_valid(people, policy, tmp_path):
 
 
 def test_several_at_once_are_independent(people, policy, tmp_path):
-    made = api.releases(people, policy.with_levels({"age": 2, "sex": 0, "job": 0}), copies=3, folder=tmp_path / "out")
+    made = api.release_copies(
+        people, policy.with_levels({"age": 2, "sex": 0, "job": 0}), copies=3, folder=tmp_path / "out"
+    )
     assert sorted(p.name for p in tmp_path.iterdir() if not p.name.endswith(".internal")) == ["out-1", "out-2", "out-3"]
     assert len({m.certificate["files"]["release.parquet"]["sha256"] for m in made}) == 3
     assert all(api.verify(tmp_path / f"out-{i}").valid for i in (1, 2, 3))
@@ -253,6 +255,9 @@ def chosen_for_free(content):
         (lambda c: c["mechanism"].update(beta=0.9), TOGETHER),
         (lambda c: c["policy"]["release"].update(epsilon=1.0), "the policy is the one digested"),
         (lambda c: c["mechanism"]["levels"].pop("age"), "the levels are the policy's, where it fixes them"),
+        (lambda c: c["mechanism"]["levels"].update(age=77), "levels are levels"),
+        (lambda c: c["mechanism"]["levels"].update(age=True), "levels are levels"),
+        (lambda c: c["mechanism"]["levels"].update(age="17 people were left out"), "levels are levels"),
         (lambda c: c["columns"].pop(), "the columns are the policy's"),
         (lambda c: c.pop("mechanism"), "the certificate is complete"),
         (negative_selection, "the certificate is complete"),
@@ -260,8 +265,9 @@ def chosen_for_free(content):
         (chosen_for_free, TOGETHER),
         (lambda c: c["promise"].update(in_words="nobody is ever at risk"), MEANING),
         (lambda c: c["promise"].update(notion="pure DP"), MEANING),
+        (lambda c: c.update(title="Something else"), "the title is the policy's"),
         (lambda c: c["mechanism"].update(exact_delta=1e-30), MEANING),
-        (lambda c: c["mechanism"].update(name="magic"), MEANING),
+        (lambda c: c["mechanism"].update(name="magic"), "the mechanism is the policy's"),
         (lambda c: c.update(assumptions=[]), MEANING),
         (lambda c: c.update(assumptions=5), MEANING),
         (lambda c: c.update(randomness="seeded (not safe to publish)"), "the promise is not void"),
@@ -274,6 +280,25 @@ def test_a_forged_certificate_must_still_add_up(folder, change, check):
     """Whoever makes the digest fit as well is found by what the numbers say."""
     rewrite(folder, change, reseal=True)
     assert check in failing(folder)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(rare_values=12),
+        lambda c: c.update(signature={"note": "12"}),
+        lambda c: c["columns"][0].update(counts=[1, 2]),
+        lambda c: c["files"]["report.html"].update(rows=12),
+        lambda c: c.pop("title"),
+    ],
+)
+def test_a_certificate_has_no_fields_of_somebodys_own(folder, change):
+    """A digest that fits is no leave to say more of the data than the promise covers."""
+    content = json.loads((folder / "certificate.json").read_bytes())
+    change(content)
+    signature = {"signature": content["signature"]} if "signature" in content else {}
+    (folder / "certificate.json").write_bytes(certificates.to_bytes(certificates.seal(content) | signature))
+    assert "the certificate has the fields of a certificate" in failing(folder)
 
 
 def test_a_key_said_twice_is_found_even_in_a_signed_certificate(people, policy, tmp_path):
@@ -465,7 +490,7 @@ def test_a_sample_needs_a_ledger_and_one_copy(people, tmp_path):
     without = Policy.from_text(SAMPLED[: SAMPLED.index("ledger:")])
     for policy, copies in ((without, 1), (Policy.from_text(SAMPLED, base=tmp_path), 2)):
         with pytest.raises(PolicyError) as error:
-            api.releases(people, policy, copies=copies, folder=tmp_path / "out")
+            api.release_copies(people, policy, copies=copies, folder=tmp_path / "out")
         assert error.value.code == "sample-reused"
     assert list(tmp_path.iterdir()) == []
 
@@ -546,5 +571,6 @@ def test_numbers_with_a_decimal_comma_and_files_without_a_header(tmp_path):
     )
     made = api.release(None, Policy.from_text(text, base=tmp_path))
     assert len(made.histogram) == 2
-    with pytest.raises(PolicyError):
-        api.release(None, Policy.from_text(text.replace("decimal: ','", "header: false"), base=tmp_path))
+    bare = text.replace("path: pay.csv", "path: bare.csv, header: false, columns: [pay]")
+    (tmp_path / "bare.csv").write_text("1234,5\n99,0\n" * 400, encoding="utf-8")
+    assert len(api.release(None, Policy.from_text(bare, base=tmp_path)).histogram) == 2

@@ -1,0 +1,116 @@
+"""How many randomised records a second the collector takes in and has on disk before it says so.
+
+A real process, many connections at once over loopback, for a few seconds; then it is killed without warning, started
+again on the same store, and every acknowledged record must be there. Needs the extra `collect`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from incrowd.collector.store import Store
+from incrowd.local import Question, Questionnaire
+from incrowd.local.questionnaire import numerator64
+
+SIZES = (2, 5, 18)
+CONNECTIONS = 64
+HEAD = "POST /records HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def questionnaire() -> Questionnaire:
+    """Three questions, 180 possible records."""
+    questions = []
+    for number, size in enumerate(SIZES):
+        values = tuple(f"v{code}" for code in range(size))
+        questions.append(Question(f"a{number}", f"a{number}?", values, values, numerator64(0.3)))
+    return Questionnaire.make("Bench", questions, records=10_000)
+
+
+def start(folder: Path) -> tuple[subprocess.Popen[str], str]:
+    """A collector in a process of its own, and its address."""
+    command = [sys.executable, "-m", "incrowd", "collect", "q.json", "--store", "s.sqlite", "--port", "0", "--json"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    return process, json.loads(process.stdout.readline())["address"]
+
+
+async def _client(address: str, digest: str, until: float, waits: list[float]) -> int:
+    place = urlsplit(address)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    stored = 0
+    try:
+        while time.monotonic() < until:
+            record = {f"a{i}": f"v{secrets.randbelow(size)}" for i, size in enumerate(SIZES)}
+            body = json.dumps({"questionnaire": digest, "nonce": secrets.token_hex(16), "record": record}).encode()
+            head = f"{HEAD}Content-Length: {len(body)}\r\n"
+            began = time.monotonic()
+            writer.write(head.encode() + b"\r\n" + body)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            length = next(
+                int(h.split(b":")[1]) for h in answer.split(b"\r\n") if h.lower().startswith(b"content-length")
+            )
+            await reader.readexactly(length)
+            waits.append(time.monotonic() - began)
+            stored += answer.startswith(b"HTTP/1.1 201")
+    except (OSError, asyncio.IncompleteReadError):
+        pass  # the service was killed
+    finally:
+        writer.close()
+    return stored
+
+
+async def _load(address: str, digest: str, seconds: float, process: subprocess.Popen[str]) -> tuple[int, list[float]]:
+    waits: list[float] = []
+    until = time.monotonic() + seconds
+    clients = [_client(address, digest, until + 1, waits) for _ in range(CONNECTIONS)]
+
+    async def kill() -> None:
+        await asyncio.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+
+    *stored, _ = await asyncio.gather(*clients, kill())
+    return sum(stored), waits
+
+
+def run(seconds: float = 5.0) -> dict[str, Any]:
+    """Requests a second, how long they waited, and how many acknowledged records were lost."""
+    made = questionnaire()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "q.json").write_bytes(made.to_bytes())
+        process, address = start(folder)
+        try:
+            stored, waits = asyncio.run(_load(address, made.digest, seconds, process))
+        finally:
+            process.kill()
+            process.wait()
+        process, _ = start(folder)  # it starts on what the other left
+        process.terminate()
+        process.wait()
+        kept = sum(Store(str(folder / "s.sqlite")).cells().values())
+    waits.sort()
+    return {
+        "per_second": stored / seconds,
+        "median_ms": 1000 * waits[len(waits) // 2],
+        "p99_ms": 1000 * waits[len(waits) * 99 // 100],
+        "acknowledged": stored,
+        "lost": max(0, stored - kept),
+        "unacknowledged": kept - stored,
+    }
+
+
+if __name__ == "__main__":
+    result = run()
+    print(
+        f"  {result['per_second']:,.0f} records/s from {CONNECTIONS} connections, median {result['median_ms']:.1f} ms, "
+        f"99% within {result['p99_ms']:.1f} ms; after kill -9: {result['lost']} of {result['acknowledged']:,} lost"
+    )

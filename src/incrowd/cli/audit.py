@@ -1,0 +1,276 @@
+"""`incrowd audit`: what a table gives away, whoever published it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from incrowd.cli._shell import emit, json_option, progress_bar, safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from incrowd.api import Audit
+
+
+@click.command()
+@click.argument("data")
+@click.option(
+    "--quasi",
+    multiple=True,
+    required=True,
+    help="Columns that others may know of a person, separated by commas; may be repeated.",
+)
+@click.option("--sensitive", multiple=True, help="Columns that nobody should learn about a person, in the same way.")
+@click.option("--adversary", "adversaries", multiple=True, help="Who is feared, as below; may be repeated.")
+@click.option("--domain", "domains", multiple=True, help="All values of a sensitive column, in order: COLUMN=a,b,c.")
+@click.option("--ordered", multiple=True, help="Sensitive columns whose values are in order; numbers and dates are.")
+@click.option("--others-as-quasi", is_flag=True, help="For one sensitive column, count the others as known.")
+@click.option("--weights", help="A column that says how many people each record stands for.")
+@click.option("--sampling-rate", type=float, help="The part of the population that is in the table.")
+@click.option("--population", help="A table of the whole population, with the same quasi-identifiers.")
+@click.option("--threshold", type=float, default=0.2, show_default=True, help="Count records with a higher risk.")
+@click.option("--worst", type=click.IntRange(0), default=10, show_default=True, help="How many groups to list.")
+@click.option("--show-values", is_flag=True, help="Show values of the table; otherwise groups have numbers only.")
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write a report to this file.")
+@click.option("--delimiter", help="Between the fields of a text file: ; or tab, say. Found out if not given.")
+@click.option("--encoding", help="Of a text file: latin-1, say. UTF-8 if not given.")
+@click.option("--table", help="The table that is meant, in a database file that holds several.")
+@json_option
+def audit(
+    data: str,
+    quasi: tuple[str, ...],
+    sensitive: tuple[str, ...],
+    adversaries: tuple[str, ...],
+    domains: tuple[str, ...],
+    ordered: tuple[str, ...],
+    others_as_quasi: bool,
+    weights: str | None,
+    sampling_rate: float | None,
+    population: str | None,
+    threshold: float,
+    worst: int,
+    show_values: bool,
+    html: str | None,
+    delimiter: str | None,
+    encoding: str | None,
+    table: str | None,
+    as_json: bool,
+) -> None:
+    """What a table gives away, whoever published it: no policy is needed.
+
+    k, ℓ-diversity, t-closeness, β-likeness, δ-disclosure and belief ratios for each sensitive column, re-identification
+    risks, and which columns cause them. Every value counts as it is written; a missing value is a value of its own.
+
+    \b
+    An adversary is spelled by her class and what is known of her:
+      "I prior=12000,18000"    her belief beforehand, one number per value, or flu:12000,cancer:18000
+      "II sigma=1000"          any belief, no firmer than after 1000 records
+      "I earlier=FILE"         what another table shows, in a column of the same name
+      "III shape=table"        the shares of the whole table, never revised; also uniform, or 2,3
+    each also with b=2 (records she knows), about=COLUMN, and what she must not learn: predicates=values, negations,
+    subsets, or groups of values such as lungs:flu+asthma. I and III also with or-less-stubborn.
+    Without any: "III shape=table" and "II sigma=1000".
+
+    \b
+    incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease
+    incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease --adversary "II sigma=30000" --html audit.html
+    """
+    from incrowd import api
+
+    with progress_bar() as tell:
+        result = api.audit(
+            data,
+            quasi,
+            sensitive,
+            adversaries,
+            domains=domains,
+            ordered=ordered,
+            others_as_quasi=others_as_quasi,
+            weights=weights,
+            sampling_rate=sampling_rate,
+            population=population,
+            threshold=threshold,
+            worst=worst,
+            show_values=show_values,
+            progress=tell,
+            delimiter={"tab": "\t"}.get(delimiter or "", delimiter),
+            encoding=encoding,
+            table=table,
+        )
+    payload = result.to_dict()
+    if html is not None:
+        payload["report"] = str(api.save_audit(result, html))
+    emit(payload, as_json=as_json, render=lambda console: _show(console, result, html))
+
+
+# --- what a person sees -----------------------------------------------------------------------------------------
+
+
+def _show(console: Console, audit: Audit, html: str | None) -> None:
+    alone = audit.risks.sample_uniques
+    console.print(
+        f"[bold]{audit.records:,} records in {audit.groups:,} groups that look alike in "
+        f"{safe(', '.join(audit.quasi))}: k = {audit.k:,}[/]",
+        soft_wrap=True,
+    )
+    console.print(f"  {alone:,} records are alone in their group, {alone / audit.records:.1%} of all")
+    _show_risks(console, audit)
+    _show_columns(console, audit)
+    if audit.sensitive:
+        _show_sensitive(console, audit)
+        _show_beliefs(console, audit)
+    _show_worst(console, audit)
+    if audit.notes:
+        console.print("\n[bold]To keep in mind[/]")
+    for note in audit.notes:
+        console.print(f"  {safe(note)}", soft_wrap=True)
+    if html is not None:
+        console.print(f"\nThe report is in {safe(html)}. It is as confidential as the table is.", soft_wrap=True)
+
+
+def _show_risks(console: Console, audit: Audit) -> None:
+    risks = audit.risks
+    shown = _table(("attacker", "highest", "mean", f"above {risks.threshold:g}", "found"))
+    for name, risk in (
+        ("prosecutor", risks.prosecutor),
+        ("journalist", risks.journalist),
+        ("  individual risk", risks.individual),
+    ):
+        if risk is not None:
+            numbers = (_number(risk.highest), _number(risk.mean), f"{risk.above:.1%}", f"{risk.expected:,.1f}")
+            shown.add_row(name, *numbers)
+    shown.add_row("marketer", "", _number(risks.marketer), "", f"{risks.marketer * audit.records:,.1f}")
+    _print(console, "Being found", shown)
+    if risks.journalist is not None:
+        console.print(f"  journalist: {risks.journalist.estimator}", soft_wrap=True)
+    sizes = ", ".join(f"{s.records:,} ({s.share:.1%}) in groups below {s.below}" for s in risks.small_groups)
+    console.print(f"  records: {sizes}", soft_wrap=True)
+    for uniques in risks.population_uniques:
+        whole = "" if uniques.in_population is None else f", {uniques.in_population:,.1f} in the population"
+        console.print(
+            f"  {uniques.in_table:,.1f} records are about people like nobody else{whole}: {uniques.estimator}",
+            soft_wrap=True,
+        )
+
+
+def _show_columns(console: Console, audit: Audit) -> None:
+    searched = audit.minimal_uniques.columns_searched
+    shown = _table(
+        ("column", "values", "bits", "alone", "k without", "mean risk without", "alone without", "in smallest sets"),
+    )
+    for c in audit.contributions:
+        shown.add_row(
+            safe(c.name),
+            f"{c.distinct:,}",
+            f"{c.entropy:.2f}",
+            f"{c.uniques:,}",
+            f"{c.k_without:,}",
+            _number(c.mean_risk_without),
+            f"{c.uniques_without:,}",
+            f"{audit.minimal_uniques.by_column[c.name]:,}",
+        )
+    _print(console, "What each column does", shown)
+    console.print(
+        f"  {audit.minimal_uniques.records:,} records are singled out by "
+        f"{'one column' if searched == 1 else f'at most {searched} columns'}",
+        soft_wrap=True,
+    )
+
+
+def _show_sensitive(console: Console, audit: Audit) -> None:
+    shown = _table(("", *(safe(d.name) for d in audit.sensitive)))
+    rows = {
+        "values of the domain": [f"{d.values:,}{'' if d.declared else ' that occur'}" for d in audit.sensitive],
+        "records whose group has one value": [f"{d.homogeneous_records:,}" for d in audit.sensitive],
+        "k": [f"{d.k:,}" for d in audit.sensitive],
+        "distinct ℓ": [_number(d.distinct_l.value) for d in audit.sensitive],
+        "entropy ℓ": [_number(d.entropy_l.value) for d in audit.sensitive],
+        "recursive (c,2): c above": [_number(d.recursive_c[2].value) for d in audit.sensitive],
+        "recursive (c,3): c above": [_number(d.recursive_c[3].value) for d in audit.sensitive],
+        "t, equal distance": [_number(d.t.value) for d in audit.sensitive],
+        "t, ordered distance": ["—" if d.t_ordered is None else _number(d.t_ordered.value) for d in audit.sensitive],
+        "α, the largest share": [_number(d.largest_share.value) for d in audit.sensitive],
+        "β-likeness, basic": [_number(d.beta.value) for d in audit.sensitive],
+        "β-likeness, enhanced": [_number(d.beta_enhanced.value) for d in audit.sensitive],
+        "δ-disclosure: δ above": [_number(d.delta.value) for d in audit.sensitive],
+    }
+    for name, cells in rows.items():
+        shown.add_row(name, *cells)
+    _print(console, "What can be learned", shown)
+
+
+def _show_beliefs(console: Console, audit: Audit) -> None:
+    shown = _table(("adversary", "about", "ratio", "p_in", "p_out", "worst group", "of records"))
+    for d in audit.sensitive:
+        for b in d.beliefs:
+            about = d.name if b.statement is None else f"{d.name}: {'not ' if b.negated else ''}{b.statement}"
+            shown.add_row(
+                safe(b.adversary),
+                safe(about),
+                b.shown,
+                _number(b.p_in),
+                _number(b.p_out),
+                f"{b.group:,}",
+                f"{b.size:,}",
+            )
+    if shown.row_count:
+        _print(console, "Belief ratios", shown)
+
+
+def _show_worst(console: Console, audit: Audit) -> None:
+    if not audit.sensitive and audit.smallest:
+        shown = _table(("group", "records", *(("who",) if audit.smallest[0].labels else ())))
+        for g in audit.smallest:
+            shown.add_row(f"{g.group:,}", f"{g.size:,}", *_who(g.labels))
+        _print(console, "The smallest groups", shown)
+    for d in audit.sensitive:
+        if d.worst:
+            head = (
+                "group",
+                "records",
+                "values",
+                "largest share",
+                "t",
+                *(f"ratio {i + 1}" for i in range(len(d.beliefs))),
+            )
+            who = ("who", "mostly") if d.worst[0].labels else ()
+            shown = _table((*head, *who))
+            for w in d.worst:
+                shown.add_row(
+                    f"{w.group:,}",
+                    f"{w.size:,}",
+                    f"{w.distinct:,}",
+                    f"{w.largest_share:.1%}",
+                    _number(w.t),
+                    *w.shown,
+                    *_who(w.labels),
+                    *(() if w.commonest is None else (safe(w.commonest),)),
+                )
+            _print(console, f"The worst groups for {safe(d.name)}", shown)
+
+
+def _print(console: Console, title: str, table: Table) -> None:
+    console.print(f"\n[bold]{title}[/]", soft_wrap=True)
+    console.print(table)
+
+
+def _table(columns: tuple[str, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="left" if i == 0 or name in {"who", "mostly", "about"} else "right")
+    return table
+
+
+def _who(labels: dict[str, str | None] | None) -> tuple[str, ...]:
+    if labels is None:
+        return ()
+    return (safe(", ".join("(missing)" if label is None else label for label in labels.values())),)
+
+
+def _number(value: float) -> str:
+    return "∞" if value == float("inf") else f"{value:,.4g}" if value < 10_000 else f"{value:,.0f}"

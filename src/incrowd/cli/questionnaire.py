@@ -1,0 +1,66 @@
+"""`incrowd questionnaire`: a public file by which respondents randomise their own answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from incrowd.cli._shell import emit, json_option, safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from incrowd.api import Questionnaire
+
+
+@click.command()
+@click.argument("policy", type=click.Path(dir_okay=False))
+@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="The file to write: FILE.json.")
+@click.option("--records", type=click.IntRange(2), required=True, help="How many people are expected to answer.")
+@click.option("--texts", type=click.Path(dir_okay=False), help="A YAML file with the wording of questions and answers.")
+@click.option("--sign-with", type=click.Path(dir_okay=False), help="A secret Ed25519 key (PEM) to sign with.")
+@click.option("--overwrite", is_flag=True, help="Replace a file of that name.")
+@json_option
+def questionnaire(
+    policy: str,
+    output: str,
+    records: int,
+    texts: str | None,
+    sign_with: str | None,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    """Make the public file by which respondents randomise their own answers.
+
+    The policy's release is `mechanism: pram` with rho, epsilon or k. No data is read: the file holds the declared
+    values, how often an answer is kept, and what that promises if so many people answer.
+
+    \b
+    incrowd questionnaire survey.yaml -o survey.json --records 10000
+    incrowd collect survey.json --store survey.sqlite
+    """
+    from incrowd import api
+
+    made = api.make_questionnaire(
+        policy, output, records=records, texts=texts, sign_with=sign_with, overwrite=overwrite
+    )
+    payload = {
+        "questionnaire": output,
+        "digest": made.digest,
+        "records": made.records,
+        "retentions": {question.name: float(question.retention) for question in made.questions},
+        "promise": dict(made.promise),
+        "signed": "signature" in made.document,
+    }
+    emit(payload, as_json=as_json, render=lambda console: _show(console, made, payload))
+
+
+def _show(console: Console, made: Questionnaire, payload: dict[str, Any]) -> None:
+    console.print(f"[bold]{safe(payload['questionnaire'])}[/] asks {len(made.questions)} questions.")
+    for question in made.questions:
+        kept = f"kept with probability {float(question.retention):.4g}"
+        console.print(f"  {safe(question.name)}: {len(question.values)} possible answers, {kept}")
+    console.print("It promises every respondent:")
+    for sentence in payload["promise"]["in_words"]:
+        console.print(f"  {safe(sentence)}", soft_wrap=True)

@@ -1,0 +1,110 @@
+"""The papers' tables and figures, drawn again by the library: one module for each paper."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from incrowd.errors import ParameterError
+from incrowd.files import write_whole
+from incrowd.reports.page import Content, Fact, Page, Section, paragraph, tag
+
+Tell = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Material:
+    """What figures are drawn from.
+
+    Attributes:
+        data: tables of the user's own, by the names in `DATA`; without one, an example that is made on the spot.
+        quick: fewer records and runs, for a first look.
+    """
+
+    data: Mapping[str, Path] = field(default_factory=dict)
+    quick: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One table or figure of a paper.
+
+    Attributes:
+        name: how it is asked for.
+        title: what it shows.
+        paper: whose it is.
+        content: charts, tables and paragraphs.
+        numbers: what was computed, ready for JSON.
+    """
+
+    name: str
+    title: str
+    paper: str
+    content: tuple[Content, ...]
+    numbers: Mapping[str, Any]
+
+
+# Name → module and function. A module is imported when one of its figures is drawn.
+FIGURES = {
+    "sampling-table-1": "incrowd.gallery.crowds:table_1",
+    "sampling-table-2": "incrowd.gallery.crowds:table_2",
+    **{f"sampling-figure-{i}": f"incrowd.gallery.crowds:figure_{i}" for i in range(1, 7)},
+    "adversaries": "incrowd.gallery.adversaries:minimum_ratios",
+    "stubbornness": "incrowd.gallery.adversaries:stubbornness",
+    "definitions": "incrowd.gallery.adversaries:definitions",
+    "rare-values": "incrowd.gallery.samples:rare_values",
+    **{f"pram-figure-{i}": f"incrowd.gallery.randomised:figure_{i}" for i in (2, 3, 4)},
+}
+DATA = {
+    "adult": "the Adult table, with its columns named as in the UCI repository",
+    "census1990": "the US census of 1990, its columns named as in the raw table of the UCI repository, or not at all",
+}
+
+
+def draw(
+    folder: str | Path, only: Sequence[str] = (), material: Material | None = None, tell: Tell | None = None
+) -> list[Figure]:
+    """Draw figures into one self-contained page, `index.html` in the folder.
+
+    Raises:
+        ParameterError: there is no figure or no kind of data of that name.
+    """
+    given = material or Material()
+    for name in only:
+        _require(name, FIGURES, "figure")
+    for name in given.data:
+        _require(name, DATA, "kind of data")
+    wanted = [name for name in FIGURES if name in only or not only]
+    figures = []
+    for number, name in enumerate(wanted):
+        if tell is not None:
+            tell(f"drawing {name}", number / len(wanted))
+        module, _, function = FIGURES[name].partition(":")
+        figures.append(getattr(importlib.import_module(module), function)(given))
+    page = Page(
+        kind="Gallery",
+        title="The papers’ tables and figures, drawn again",
+        lead="Every number on this page was computed by the library when the page was made.",
+        facts=[Fact("figures", str(len(figures)))],
+        sections=[Section(one.name, one.title, (tag("p", one.paper, class_="kind"), *one.content)) for one in figures],
+        closing="Figures that need a table use the user’s own where one was given, and an example otherwise.",
+    )
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(place / "index.html", page.render())
+    return figures
+
+
+def _require(name: str, known: Mapping[str, str], what: str) -> None:
+    if name not in known:
+        raise ParameterError(
+            f"There is no {what} {name!r}.", code="parameter-range", remedy=f"There are: {', '.join(known)}."
+        )
+
+
+def comparison(agree: int, total: int, what: str) -> Content:
+    """How many printed values come out the same."""
+    return paragraph(f"{agree} of {total} {what}{'.' if agree == total else ': not all agree.'}")

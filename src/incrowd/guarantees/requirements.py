@@ -1,0 +1,386 @@
+"""What a generalized table must keep to be published: k, ℓ, α, t, β, δ and belief ratios, each with its limit.
+
+A requirement is decided on an array of counts with one row per group and one column per value of the declared
+sensitive domain (`KAnonymity` looks at the sizes of the groups only, so any array with the right row sums will do).
+Rows without records are no groups and never fail.
+
+**What a search may conclude from one table about others.**
+
+`monotone`: a table that keeps the requirement still keeps it after any of its groups are merged. True for all of them
+here. A merged group's shares are a weighted mean of its parts' shares, and the shares of the whole table stay as they
+are; so whatever a mean of satisfying shares satisfies is monotone: shares of at most α, an earth mover's distance of
+at most t (convex), gains of at most β, q_s/p_s strictly between e^−δ and e^δ, an entropy of at least ln ℓ (concave).
+Sizes and numbers of different values only grow. (c,ℓ): the largest count of a union is at most the sum of the largest
+counts, and so are the ℓ − 1 largest together, hence the rest is at least the sum of the rests. Belief ratios: see
+`incrowd.guarantees.beliefs`.
+
+`survives_any_merge`: a *group* that keeps it still does after it is merged with any other group, also with one that
+does not. Then a coarser table has no more records in failing groups, so the least suppression never rises. True of
+sizes and of numbers of different values only. The others fail with the group {s: 1, r: 1}, which a large group of s
+alone drowns.
+
+**Suppression.** With t, β and δ a group is compared with the whole table, and whoever reads a release sees only what
+was published of it. So groups that fail are left out, the rest is compared with itself, and so on until nothing fails:
+`suppress` does that.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from incrowd.errors import ParameterError, UnreachableError
+from incrowd.guarantees._groups import SCORE_ERROR, Integers, as_written, group_table, written_as
+from incrowd.guarantees._numbers import require_count
+from incrowd.guarantees.adversaries import Adversary, AdversaryClass
+from incrowd.guarantees.beliefs import BeliefAudit, Predicates, belief_ratio
+from incrowd.guarantees.syntactic import (
+    Measure,
+    beta_likeness,
+    delta_disclosure,
+    distinct_l_diversity,
+    entropy_l_diversity,
+    k_anonymity,
+    largest_share,
+    recursive_l_diversity,
+    t_closeness,
+)
+from incrowd.guarantees.transport import Distance
+
+MOST_VALUES = 10_000
+"""A sensitive domain with more values than this is refused: every group is compared with each of them."""
+
+MOST_NEGATED = 1_000
+"""With more values than this, only single values are statements: negated ones are as long as the domain."""
+
+Flags = npt.NDArray[np.bool_]
+Limit = float | Fraction
+
+
+class Requirement(ABC):
+    """A measure and its limit, which is the first field of each of the frozen dataclasses below.
+
+    Attributes:
+        monotone: merging groups of a table that keeps it gives a table that keeps it.
+        survives_any_merge: a group that keeps it does so after a merge with any other group.
+        about_values: it is about sensitive values, not only about the sizes of groups.
+        about_whole: whether a group fails depends on the other groups, too.
+    """
+
+    monotone: ClassVar[bool] = True
+    survives_any_merge: ClassVar[bool] = False
+    about_values: ClassVar[bool] = True
+    about_whole: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What is required, in plain words; free of data."""
+
+    @property
+    def limit(self) -> Limit:
+        """What the measure is held against: the first field."""
+        limit: Limit = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        return limit
+
+    @abstractmethod
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure | BeliefAudit:
+        """The measure of a table and its worst group, whatever the limit."""
+
+    def holds(self, counts: npt.ArrayLike) -> bool:
+        """Whether a table keeps the requirement; decided exactly."""
+        return self.measure(counts).satisfies(self.limit)
+
+    def failing(self, counts: npt.ArrayLike) -> Flags:
+        """Which groups fail: none exactly if the requirement holds.
+
+        Floating point decides where it is far from the limit; groups near it are decided one by one as `holds` decides.
+        """
+        cells = np.asarray(counts)
+        found = self.measure(cells, per_group=True)
+        if found.satisfies(self.limit) or found.by_group is None:
+            return np.zeros(len(cells), dtype=np.bool_)
+        values, limit = found.by_group, float(self.limit)
+        error = 8 * SCORE_ERROR + (found.error if isinstance(found, Measure) else 0.0)
+        fails: Flags = values < limit if isinstance(found, Measure) and found.rule == "at least" else values > limit
+        near = np.flatnonzero(np.abs(values - limit) <= error * (2 + abs(limit)))
+        if len(near):
+            kinds, kind_of = np.unique(cells[near], axis=0, return_inverse=True)
+            whole = group_table(cells).totals
+            kept = [self._measure_of_one(kind[None, :], whole).satisfies(self.limit) for kind in kinds]
+            fails[near] = ~np.array(kept)[kind_of.reshape(-1)]
+        fails[found.group] = True  # the one that the exact decision named
+        return fails
+
+    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure | BeliefAudit:  # noqa: ARG002
+        """The measure of one group of a table that has these records of each value."""
+        return self.measure(group)
+
+
+@dataclass(frozen=True)
+class KAnonymity(Requirement):
+    """Every group has at least k records."""
+
+    k: int
+    survives_any_merge: ClassVar[bool] = True
+    about_values: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", require_count("k", self.k))
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"groups of at least {self.k} records"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The smallest group."""
+        return k_anonymity(counts, per_group=per_group)
+
+
+@dataclass(frozen=True)
+class DistinctDiversity(Requirement):
+    """Every group has at least ℓ different values."""
+
+    l: int  # noqa: E741 - the literature's name
+    survives_any_merge: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "l", require_count("l", self.l))
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"at least {self.l} different values in every group"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The smallest number of different values."""
+        return distinct_l_diversity(counts, per_group=per_group)
+
+
+@dataclass(frozen=True)
+class EntropyDiversity(Requirement):
+    """Every group has an entropy of at least ln ℓ."""
+
+    l: Limit  # noqa: E741
+
+    def __post_init__(self) -> None:
+        _require("l", self.l, 1)
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"the entropy of {_plain(self.l)} equally frequent values in every group"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """exp of the smallest entropy."""
+        return entropy_l_diversity(counts, per_group=per_group)
+
+
+@dataclass(frozen=True)
+class RecursiveDiversity(Requirement):
+    """Every group's most frequent value has fewer records than c times all but its ℓ − 1 most frequent together."""
+
+    c: Limit
+    l: int  # noqa: E741
+
+    def __post_init__(self) -> None:
+        _require("c", self.c, 0, open_low=True)
+        object.__setattr__(self, "l", require_count("l", self.l, least=2))
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"recursive ({_plain(self.c)}, {self.l})-diversity"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The c that must be exceeded."""
+        return recursive_l_diversity(counts, self.l, per_group=per_group)
+
+
+@dataclass(frozen=True)
+class LargestShare(Requirement):
+    """No sensitive value (or none of these columns) has more than a share α of any group.
+
+    Together with `KAnonymity` this is (α,k)-anonymity.
+    """
+
+    alpha: Limit
+    values: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _require("alpha", self.alpha, 0, 1, open_low=True)
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        which = "value" if self.values is None else "named value"
+        return f"no {which} with a share above {_plain(self.alpha)} of any group"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The largest share."""
+        return largest_share(counts, self.values, per_group=per_group)
+
+
+@dataclass(frozen=True)
+class TCloseness(Requirement):
+    """No group is farther than t from the whole table."""
+
+    t: Limit
+    distance: Distance = "equal"
+    about_whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _require("t", self.t, 0, 1)
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        kind = self.distance if isinstance(self.distance, str) else "hierarchical"
+        return f"t-closeness with t = {_plain(self.t)} ({kind} distance)"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The largest distance."""
+        return t_closeness(counts, self.distance, per_group=per_group)
+
+    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure:
+        return t_closeness(group, self.distance, reference=whole)
+
+
+@dataclass(frozen=True)
+class BetaLikeness(Requirement):
+    """No value's share of a group exceeds its share of the table by more than β times the latter."""
+
+    beta: Limit
+    enhanced: bool = False
+    about_whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _require("beta", self.beta, 0)
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"{'enhanced ' if self.enhanced else ''}β-likeness with β = {_plain(self.beta)}"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The largest relative gain."""
+        return beta_likeness(counts, enhanced=self.enhanced, per_group=per_group)
+
+    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure:
+        return beta_likeness(group, enhanced=self.enhanced, reference=whole)
+
+
+@dataclass(frozen=True)
+class DeltaDisclosure(Requirement):
+    """Every |ln(share in a group / share in the table)| is below δ."""
+
+    delta: Limit
+    about_whole: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _require("delta", self.delta, 0, open_low=True)
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"δ-disclosure privacy with δ = {_plain(self.delta)}"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
+        """The largest logarithm."""
+        return delta_disclosure(counts, per_group=per_group)
+
+    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure:
+        return delta_disclosure(group, reference=whole)
+
+
+@dataclass(frozen=True)
+class BeliefRatio(Requirement):
+    """The table is `epsilon`-private against an adversary: no belief moves by more than that factor.
+
+    Attributes:
+        epsilon: the largest ratio of beliefs; not the ε of differential privacy.
+        adversary: who is feared.
+        predicates: what must not be learned.
+        against: how the adversary is called.
+    """
+
+    epsilon: Limit
+    adversary: Adversary
+    predicates: Predicates = "values"
+    against: str = ""
+
+    def __post_init__(self) -> None:
+        _require("the belief ratio", self.epsilon, 1)
+        if self.adversary.kind is AdversaryClass.ANYONE:
+            self.measure([[1, 1]])  # refused, with the reason
+
+    @property
+    def name(self) -> str:
+        """What is required."""
+        return f"a belief ratio of at most {_plain(self.epsilon)} against {self.against or 'an adversary'}"
+
+    def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> BeliefAudit:
+        """The smallest ratio that a table has."""
+        return belief_ratio(counts, self.adversary, self.predicates, per_group=per_group)
+
+
+def suppress(demands: Sequence[tuple[Requirement, npt.NDArray[np.integer]]], most: int | None = None) -> Flags | None:
+    """Which groups are left out so that all requirements hold for the rest; None if it takes more than `most` records.
+
+    Groups that fail are left out; then those that fail a requirement about the whole in what is left, again and again
+    until none does. The result does not depend on the order of groups or requirements. It may be that everything is
+    left out: an empty table keeps every requirement.
+
+    Args:
+        demands: requirements, each with the same groups' counts by the values that it is about.
+        most: how many records may be left out.
+    """
+    sizes = np.asarray(demands[0][1]).sum(axis=1, dtype=np.int64)
+    out = np.zeros(len(sizes), dtype=np.bool_)
+    once = [demand for demand in demands if not demand[0].about_whole]
+    again = [demand for demand in demands if demand[0].about_whole]
+    asked = once or again
+    while asked:
+        left = np.flatnonzero(~out)
+        if not sizes[left].any():
+            break
+        fails = np.zeros(len(left), dtype=np.bool_)
+        for requirement, counts in asked:
+            fails |= requirement.failing(counts[left])
+        out[left[fails]] = True
+        if most is not None and int(sizes[out].sum()) > most:
+            return None
+        asked = again if asked is once or fails.any() else []
+    return out
+
+
+def unreachable(requirement: Requirement) -> UnreachableError:
+    """Not even a table of one group keeps a requirement."""
+    return UnreachableError(
+        f"Even with every column suppressed the table does not keep this requirement: {requirement.name}.",
+        code="unreachable",
+        remedy="Relax this requirement; no generalization of these columns can meet it.",
+        details={"requirement": requirement.name},
+    )
+
+
+def _require(name: str, limit: Limit, least: float, most: float = math.inf, *, open_low: bool = False) -> None:
+    written_as(name, limit)  # a finite number
+    if limit < least or limit > most or (open_low and limit == least):
+        wanted = f"{'above' if open_low else 'at least'} {least:g}" + (
+            f" and at most {most:g}" if most < math.inf else ""
+        )
+        raise ParameterError(f"{name} must be {wanted}.", code="parameter-range", details={"parameter": name})
+
+
+def _plain(limit: Limit) -> str:
+    """All digits that were written: these names stand in promises."""
+    return repr(float(as_written(limit))).removesuffix(".0")

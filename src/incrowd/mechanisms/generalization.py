@@ -1,0 +1,240 @@
+"""Make columns coarser until the table withstands everyone feared (Machanavajjhala, Gehrke, Götz, Section 3.1).
+
+*Precondition.* The histogram counts the full table on its declared domains, one record per person.
+
+*Promise.* Every group of the published table (records that share all quasi-identifiers) keeps every demand: its
+requirements, and the belief ratio against each adversary (Definition 4). That is a property of the published table, so
+it can be checked there. Nothing is random.
+
+*What is not covered.* The levels, and the groups that are left out, are chosen by looking at the data. An adversary
+who reasons about that choice (a minimality attack) is outside the notion. So what other tables of the lattice would
+have had, and how many records were left out, leaves this module only inside `Outcome`, which is the publisher's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from incrowd.domain import Recode
+from incrowd.errors import DataError, InternalError
+from incrowd.guarantees.beliefs import BeliefAudit
+from incrowd.guarantees.requirements import suppress
+from incrowd.hierarchy import CodedAttribute, Hierarchy
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.demands import Groups, groups_of
+from incrowd.recoding.demands import Demand, Demands
+from incrowd.recoding.mondrian import mondrian
+from incrowd.recoding.search import Found, generalize, search
+from incrowd.recoding.utility import information_kept
+
+Node = tuple[int, ...]
+
+MINIMAL_AMONG, MINIMAL_WORK = 20_000, 200_000_000
+"""All minimal nodes are found, for the publisher's report, in lattices of at most so many nodes, and nodes times cells.
+
+It may take a look at every node, and must not use up the time that the search for the best one has.
+"""
+
+
+class OneLevel(Hierarchy):
+    """A column at the level that the policy fixes: nothing is left to choose."""
+
+    def __post_init__(self) -> None:
+        """The single level need not be the root."""
+        if len(self.levels) != 1:
+            raise InternalError("a fixed column has one level")
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, level: int) -> OneLevel:
+        """That level, seen as the values of the column."""
+        labels = hierarchy.recode(level).labels
+        return cls((Recode(np.arange(len(labels)), labels),), len(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralizationSettings:
+    """Everything that decides which table is published, found without looking at any data.
+
+    Attributes:
+        attributes: the columns, in the order of the table.
+        quasi: those that others may know, which are made coarser.
+        sensitive: those that others want to know.
+        fixed: the levels that nobody chooses; all sensitive columns have one.
+        demands: what must hold, adversaries first.
+        minimise: the measure by which the best table is chosen.
+        suppression: the largest share of records that may be left out.
+        seconds: when to stop with the best table found so far.
+        local: make each record only as coarse as needed, instead of each column.
+    """
+
+    attributes: tuple[CodedAttribute, ...]
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    fixed: Mapping[str, int]
+    demands: tuple[Demand, ...]
+    minimise: str
+    suppression: float
+    seconds: float
+    local: bool
+
+    @cached_property
+    def hierarchies(self) -> dict[str, Hierarchy]:
+        """Those of the quasi-identifiers in the table as it is searched."""
+        return {
+            a.name: OneLevel.of(a.hierarchy, self.fixed[a.name]) if a.name in self.fixed else a.hierarchy
+            for a in self.attributes
+            if a.name in self.quasi
+        }
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """How far each quasi-identifier can be raised."""
+        return tuple(hierarchy.height for hierarchy in self.hierarchies.values())
+
+    @property
+    def size(self) -> int:
+        """The number of tables to choose from."""
+        return math.prod(height + 1 for height in self.heights)
+
+    def levels(self, node: Sequence[int]) -> dict[str, int]:
+        """The levels of all columns at a node."""
+        chosen = dict(zip(self.hierarchies, node, strict=True)) | dict(self.fixed)
+        return {a.name: chosen[a.name] for a in self.attributes}
+
+    def searched(self, table: Histogram) -> Histogram:
+        """The table with every column whose level is fixed at that level."""
+        return table.recode(
+            {a.name: a.hierarchy.recode(self.fixed[a.name]) for a in self.attributes if a.name in self.fixed}
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came out.
+
+    Attributes:
+        published: the release.
+        levels: the level at which each column is shown, where it is the same for all records.
+        found: the search and what it saw; None if recoding is local. For the publisher's eyes only.
+        loss: the loss of information of the quasi-identifiers. For the publisher's eyes only.
+        near: tables around the one taken, once they have been looked at. For the publisher's eyes only.
+    """
+
+    published: Histogram
+    levels: Mapping[str, int]
+    found: Found | None
+    loss: float
+    near: dict[Node, Table] = field(default_factory=dict)
+
+
+def run(table: Histogram, settings: GeneralizationSettings, tell: Callable[[str, float], None]) -> Outcome:
+    """Find the best table that keeps every demand.
+
+    Args:
+        table: the full table, raw codes, one column for each attribute.
+        settings: what must hold, and what is minimised.
+        tell: told how far it is.
+
+    Raises:
+        UnreachableError: no generalization keeps everything.
+    """
+    searched = settings.searched(table)
+    if settings.local:
+        local = mondrian(searched, settings.hierarchies, settings.demands)
+        return Outcome(local.published, dict(settings.fixed), None, local.loss)
+    found = search(
+        searched,
+        settings.hierarchies,
+        settings.demands,
+        measure=settings.minimise,
+        suppression=settings.suppression,
+        seconds=settings.seconds,
+        minimal=settings.size <= min(MINIMAL_AMONG, MINIMAL_WORK // max(1, len(searched))),
+        progress=lambda part: tell("searching", part),
+    )
+    made = generalize(searched, settings.hierarchies, found.levels, settings.demands, suppression=settings.suppression)
+    return Outcome(made.published, settings.levels(found.node), found, 1 - information_kept(made.comparison))
+
+
+# --- for the publisher's report ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table of the lattice. For the publisher's eyes only.
+
+    Attributes:
+        node: the level of each quasi-identifier.
+        groups: how many groups it has.
+        measures: for each demand what would be published has, or the whole table if too much were to be left out.
+        keeps: for each demand whether the table keeps it, leaving out no more records than allowed.
+        left_out: how many records must be left out so that all demands hold; None if too many.
+        information: how much of the quasi-identifiers it keeps, nothing left out; see `utility.information_kept`.
+    """
+
+    node: Node
+    groups: int
+    measures: tuple[float, ...]
+    keeps: tuple[bool, ...]
+    left_out: int | None
+    information: float
+
+
+def look_around(
+    table: Histogram, settings: GeneralizationSettings, nodes: Sequence[Node], *, cells: int = 1 << 62
+) -> dict[Node, Table]:
+    """Tables of the lattice, in the order given, as many as can be had by regrouping so many cells; at least one.
+
+    Args:
+        table: the full table, raw codes.
+        settings: what must hold.
+        nodes: which ones.
+        cells: the work that they are worth.
+    """
+    # All of them are coarser than where they meet, so that is counted once.
+    meet = tuple(map(min, zip(*nodes, strict=True)))
+    searched = settings.searched(table).project([*settings.quasi, *settings.sensitive])
+    base = searched.recode({n: h.recode(low) for (n, h), low in zip(settings.hierarchies.items(), meet, strict=True)})
+    room = Demands(settings.demands, base, settings.suppression).room
+    affordable = max(1, cells // max(1, len(base)))
+    found = {}
+    for node in nodes[:affordable]:
+        recodes = {
+            name: hierarchy.coarsen(low, level)
+            for (name, hierarchy), low, level in zip(settings.hierarchies.items(), meet, node, strict=True)
+        }
+        try:
+            groups = groups_of(base.recode(recodes), settings.quasi, settings.sensitive)
+        except DataError:
+            continue  # too large to be counted for the sake of a report
+        found[node] = _looked_at(node, groups, settings, room)
+    return found
+
+
+def _looked_at(node: Node, groups: Groups, settings: GeneralizationSettings, room: int) -> Table:
+    sizes = groups.shown.counts
+    out = suppress([(demand.requirement, groups.of(demand)) for demand in settings.demands], room)
+    left_out = None if out is None or out.all() else int(sizes[out].sum())
+    stays = np.ones(len(sizes), dtype=np.bool_) if out is None or left_out is None else ~out
+    measures, keeps = [], []
+    for demand in settings.demands:
+        measure = demand.requirement.measure(groups.of(demand)[stays])
+        measures.append(measure.ratio if isinstance(measure, BeliefAudit) else measure.value)
+        alone = suppress([(demand.requirement, groups.of(demand))], room)
+        keeps.append(alone is not None and not bool(alone.all()))
+    return Table(node, len(sizes), tuple(measures), tuple(keeps), left_out, _information(node, groups.shown, settings))
+
+
+def _information(node: Node, shown: Histogram, settings: GeneralizationSettings) -> float:
+    kept = []
+    for (name, hierarchy), level in zip(settings.hierarchies.items(), node, strict=True):
+        covered = hierarchy.covered(level)
+        domain = int(covered.sum())
+        worth = (domain - covered) / (domain - 1) if domain > 1 else np.ones(1)
+        kept.append(float(np.dot(worth[shown[name].codes], shown.counts)) / shown.total)
+    return math.fsum(kept) / len(kept)

@@ -1,0 +1,220 @@
+"""What a search minimises: the measures of `utility`, in a form that is fast enough for many nodes.
+
+A cost here agrees with the measure up to a known error (`slack`), and finds the candidates; which of them is the best
+is decided by the function in `utility` itself, whose value is reported.
+
+Loss and non-uniform entropy are sums over the published records and columns: a record is *worth* something for each
+column, depending on its label there, and what is left of the whole is the cost. Worths are whole numbers, so no sum
+depends on its order. In other costs only sizes of groups and the widths of their labels count.
+
+**Bounds.** Generalizing further never lowers any of these (except the error of queries) as long as no record is
+suppressed, and suppressing records never lowers it. So the cost of a node with nothing suppressed but what surely will
+be bounds the costs of all nodes above it from below. For the number of groups the suppressed ones count as one group
+more; for the divergence, both nodes' distributions are even within the finer node's groups, where the finer one has
+the shares of the table itself, so what the coarser one adds is a divergence between the two on these groups.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+
+from incrowd.errors import InternalError
+from incrowd.hierarchy import Hierarchy
+from incrowd.histogram import Histogram
+from incrowd.recoding import utility
+from incrowd.recoding.lattice import Codes, Ladder
+from incrowd.recoding.utility import Comparison
+
+Hope = tuple[int, int]
+"""How much a record, and how much all records together, can at most be worth."""
+
+_UNIT_BITS = 40
+_WIDTH = 1 << 32  # a bit of width
+
+
+class Cost(ABC):
+    """One measure, prepared for one table.
+
+    Attributes:
+        measure: the same, exactly.
+        slack: how far `of` may be from it, in the unit of `of`.
+        scale: what `of` is divided by to give the measure.
+        additive: the cost is what all records and columns are worth, less what those shown are; see `hope`.
+        needs_table: there is no short cut; `of` cannot be used.
+        monotone: nothing suppressed, a coarser node never costs less.
+    """
+
+    measure: Callable[[Comparison], float]
+    slack: float = 0
+    scale: float = 1
+    monotone = True
+    additive = False
+    needs_table = False
+
+    def __init__(self, table: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
+        """Prepare for a table of quasi-identifiers and their hierarchies."""
+        self.total = table.total
+        self.records = [
+            np.bincount(column.codes, weights=table.counts, minlength=len(column.labels)).astype(np.int64)
+            for column in table.columns
+        ]
+        maps = [[level.to.astype(np.int64) for level in hierarchy.levels] for hierarchy in hierarchies]
+        self.ladders = [
+            Ladder(tuple(levels), tuple(self._weights(level, counts) for level in levels))
+            for levels, counts in zip(maps, self.records, strict=True)
+        ]
+
+    def _weights(self, level: Codes, records: Codes) -> Codes:  # noqa: ARG002 - for those who need it
+        """A number for each code at a level; those of all columns are added up for a group."""
+        return np.zeros(int(level.max()) + 1, dtype=np.int64)
+
+    @abstractmethod
+    def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:
+        """The cost of these published groups and this number of suppressed records."""
+
+    def hope(self, column: int, level: int) -> Hope:  # noqa: ARG002
+        """If the cost is additive: what a column at a level can be worth at most."""
+        return 0, 0
+
+    def above_cells(self, cells: Codes, suppressed: int) -> float:  # noqa: ARG002
+        """At most the cost of whatever merges these cells and suppresses at least so many other records."""
+        return -math.inf
+
+
+class _Worth(Cost):
+    """What the published records are worth, subtracted from what all would be."""
+
+    additive = True
+
+    def __init__(self, table: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
+        self.unit = 1 << min(_UNIT_BITS, 61 - (table.total * len(hierarchies)).bit_length())
+        super().__init__(table, hierarchies)
+        self.slack = table.total * len(hierarchies)  # each weight is rounded down once
+        self.scale = self.unit * table.total * len(hierarchies)
+        self._whole = sum(self.hope(column, 0)[1] for column in range(len(hierarchies)))
+
+    def of(self, sizes: Codes, weights: Codes, suppressed: int) -> int:  # noqa: ARG002 - they are worth nothing
+        """Up to rounding."""
+        return self._whole - int(np.dot(sizes, weights))
+
+    def hope(self, column: int, level: int) -> Hope:
+        """Per record the largest weight; in all, the weights of all records."""
+        ladder = self.ladders[column]
+        weights = ladder.weights[level]
+        return int(weights.max()), int(np.dot(weights.take(ladder.maps[level]), self.records[column]))
+
+
+class Loss(_Worth):
+    """1 − `utility.information_kept`. A record is worth 1 − (values covered − 1)/(values of the domain − 1)."""
+
+    @staticmethod
+    def measure(comparison: Comparison) -> float:
+        """Exactly."""
+        return 1.0 - utility.information_kept(comparison)
+
+    def _weights(self, level: Codes, records: Codes) -> Codes:  # noqa: ARG002
+        domain, covered = len(level), np.bincount(level)
+        if domain == 1:
+            return np.array([self.unit])
+        left: Codes = (domain - covered) * self.unit // (domain - 1)
+        return left
+
+
+class NonuniformEntropy(_Worth):
+    """`utility.nonuniform_entropy`. A record shown as g is worth log₂(n/n_g), the mean over all raw ones being 1.
+
+    A record loses what its label does not tell of its value, log₂(n_g/n_v), and a suppressed one log₂(n/n_v): together
+    that is what all records lose by the labels, and log₂(n/n_g) for each suppressed one.
+    """
+
+    measure = staticmethod(utility.nonuniform_entropy)
+
+    def _weights(self, level: Codes, records: Codes) -> Codes:
+        groups = np.bincount(level, weights=records)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            whole = math.fsum(np.where(records > 0, records * np.log2(self.total / records), 0.0))
+            bits = np.where(groups > 0, np.log2(self.total / groups), 0.0)
+        if whole == 0:
+            return np.zeros(len(groups), dtype=np.int64)
+        return np.floor(bits * (self.unit * self.total / whole)).astype(np.int64)
+
+
+class Discernibility(Cost):
+    """`utility.discernibility`."""
+
+    measure = staticmethod(utility.discernibility)
+
+    def of(self, sizes: Codes, weights: Codes, suppressed: int) -> int:  # noqa: ARG002
+        """Exactly."""
+        return self.above_cells(sizes, suppressed)
+
+    def above_cells(self, cells: Codes, suppressed: int) -> int:
+        """As if the cells were the groups."""
+        return utility.sum_of_squares(cells, self.total) + suppressed * self.total
+
+
+class ClassSize(Cost):
+    """`utility.average_class_size`."""
+
+    measure = staticmethod(utility.average_class_size)
+
+    def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:  # noqa: ARG002
+        """Exactly."""
+        return self.total / (len(sizes) + (suppressed > 0))
+
+    def above_cells(self, cells: Codes, suppressed: int) -> float:  # noqa: ARG002
+        """As if the cells were the groups, and some records suppressed."""
+        return self.total / (len(cells) + 1)
+
+
+class Divergence(Cost):
+    """`utility.kl_divergence`. Weights are widths of labels, in bits."""
+
+    measure = staticmethod(utility.kl_divergence)
+
+    def __init__(self, table: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
+        super().__init__(table, hierarchies)
+        self._domain = math.fsum(math.log2(len(column.labels)) for column in table.columns)
+        shares = table.counts / table.total
+        self._known = float(np.dot(shares, np.log2(shares)))
+        # Rounded widths, and sums and logarithms of numbers that are not much larger than the domain's.
+        self.slack = len(hierarchies) / _WIDTH + 1e-12 * (64 + self._domain)
+
+    def _weights(self, level: Codes, records: Codes) -> Codes:  # noqa: ARG002
+        bits: Codes = np.rint(np.log2(np.bincount(level)) * _WIDTH).astype(np.int64)
+        return bits
+
+    def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:
+        """Up to rounding."""
+        hidden = math.log2(suppressed / self.total) - self._domain if suppressed else -math.inf
+        shares = sizes / self.total
+        told = np.logaddexp2(np.log2(shares) - weights / _WIDTH, hidden)
+        rest = suppressed / self.total * hidden if suppressed else 0.0
+        return self._known - float(np.dot(shares, told)) - rest
+
+
+class QueryError(Cost):
+    """`utility.query_error`: no short cut, so every satisfying node is measured in full. Not monotone."""
+
+    measure = staticmethod(utility.query_error)
+    monotone = False
+    needs_table = True
+
+    def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:  # noqa: ARG002
+        """Never called."""
+        raise InternalError("the error of queries was asked for without a table")
+
+
+COSTS: Mapping[str, type[Cost]] = {
+    "loss": Loss,
+    "entropy": NonuniformEntropy,
+    "discernibility": Discernibility,
+    "class_size": ClassSize,
+    "divergence": Divergence,
+    "query_error": QueryError,
+}
+"""What can be minimised, by the names used in policies."""

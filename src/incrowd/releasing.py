@@ -1,0 +1,266 @@
+"""The main job: from a table and its policy to a release, its certificate and its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from incrowd.errors import DataError, ParameterError, PolicyError
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.policy import Policy
+    from incrowd.randomness import RandomSource
+    from incrowd.releases.entries import Promise
+    from incrowd.releases.kinds import Made
+    from incrowd.releases.ledger import Ledger
+    from incrowd.releases.release import Release
+
+Progress = Callable[[str, float], None]
+
+
+def release(
+    data: Any = None,
+    policy: Policy | str | Path | None = None,
+    *,
+    folder: str | Path | None = None,
+    sign_with: str | Path | None = None,
+    show_values: bool = False,
+    engine: str | None = None,
+    most_cells: int | None = None,
+    progress: Progress | None = None,
+    _source: RandomSource | None = None,
+) -> Release:
+    """The main job: publish a table as its policy says.
+
+    The budget is charged before anything is drawn, and only when all that can be wrong with the input has been
+    found right.
+
+    Args:
+        data: a file name or pattern, a pandas, Polars or Arrow table, a DuckDB relation or a Spark
+            DataFrame; by default what the
+            policy names.
+        policy: a policy, or the name of its file.
+        folder: where to write the release; without it, call `.save(folder)` on what is returned.
+        sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
+        show_values: let error messages show values from the data.
+        engine: the Spark cluster that counts the table: spark://host:port, local[2], yarn, …, or spark for the session
+            that is running. A Spark DataFrame needs none.
+        most_cells: how many different rows a cluster may hand over at most.
+        progress: called with what is being done and the part of it that is done.
+    """
+    return release_copies(
+        data,
+        policy,
+        copies=1,
+        folder=folder,
+        sign_with=sign_with,
+        show_values=show_values,
+        engine=engine,
+        most_cells=most_cells,
+        progress=progress,
+        _source=_source,
+    )[0]
+
+
+def release_copies(
+    data: Any = None,
+    policy: Policy | str | Path | None = None,
+    *,
+    copies: int,
+    folder: str | Path | None = None,
+    sign_with: str | Path | None = None,
+    show_values: bool = False,
+    engine: str | None = None,
+    most_cells: int | None = None,
+    progress: Progress | None = None,
+    _source: RandomSource | None = None,
+) -> list[Release]:
+    """Several independent releases at once, each from a sample of its own, written to `<folder>-1`, `<folder>-2`, ...
+
+    What they promise together is more than each alone does; the ledger adds it up.
+    """
+    from incrowd.hierarchy import codings
+    from incrowd.randomness import RandomSource
+    from incrowd.releases.certificate import load_secret_key, sha256, sign
+    from incrowd.releases.kinds import kind_of
+    from incrowd.releases.release import require_free
+
+    def tell(what: str, part: float) -> None:
+        if progress is not None:
+            progress(what, part)
+
+    plan = read_policy(policy)
+    if plan.release is None:
+        raise PolicyError(
+            "The policy does not say how to release.",
+            code="policy-invalid",
+            remedy="Give it a section 'release'.",
+        )
+    if copies < 1:
+        raise ParameterError("At least one release must be asked for.", code="parameter-range")
+    key = None if sign_with is None else load_secret_key(sign_with)
+    folders = [] if folder is None else release_folders(folder, copies)
+    for place in folders:
+        require_free(place)
+    kind = kind_of(plan.release.mechanism)
+    attributes = codings(plan, show_values=show_values)
+    settings = kind.settle(plan, attributes, copies)
+    reading = {"show_values": show_values, "engine": engine, "most_cells": most_cells}
+    table = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
+    prepared = kind.prepare(settings, table, tell)
+    settings = prepared.settings  # with what only the table could decide
+    charged = _charge(plan, kind.spending(settings), copies)
+    source = RandomSource() if _source is None else _source
+    made = []
+    for number in range(copies):
+        tell("drawing", number / copies)
+        one = _make(plan, attributes, settings, table, kind.draw(prepared, source), source, copies)
+        made.append(one if key is None else replace(one, certificate=sign(one.certificate, key)))
+    if charged is not None:
+        ledger, entry = charged
+        digests = [one.certificate["digest"] for one in made]
+        digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
+        made = [replace(one, settle=lambda: ledger.settle(entry, digest)) for one in made]
+    for number, place in enumerate(folders):
+        tell("writing", number / copies)
+        made[number].save(place)
+    tell("done", 1.0)
+    return made
+
+
+def read_policy(policy: Policy | str | Path | None) -> Policy:
+    """A policy, or the file of one."""
+    from incrowd.policy import Policy
+
+    if isinstance(policy, Policy):
+        return policy
+    if policy is None:
+        raise ParameterError("A release needs a policy.", code="parameter-combination")
+    return Policy.from_file(policy)
+
+
+def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
+    """Where releases are written: one to the folder itself, several to `<folder>-1`, `<folder>-2`, ..."""
+    place = Path(folder)
+    return [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
+
+
+def internal_folder(folder: str | Path) -> Path:
+    """Where a release's files for the publisher alone are, beside its folder."""
+    from incrowd.releases.release import internal_folder
+
+    return internal_folder(Path(folder))
+
+
+def count_table(
+    data: Any,
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    *,
+    progress: Callable[[float], None],
+    **reading: Any,
+) -> Histogram:
+    """The full table as a histogram of raw codes, in one scan; `reading` is as for `_open`."""
+    source = _open(data, policy, **reading)
+    if policy.unlisted == "refuse":
+        extra = [c.name for c in source.columns() if c.name not in policy.attributes]
+        if extra:
+            raise DataError(
+                f"{len(extra)} columns of the table are not in the policy: {', '.join(map(repr, extra[:5]))}.",
+                code="column-unlisted",
+                remedy="Give each a role (drop, if it is not to be published), or set 'unlisted: drop'.",
+            )
+    return source.count_by([a.coding for a in attributes], progress=progress)  # type: ignore[no-any-return]
+
+
+def _open(
+    data: Any, policy: Policy, *, show_values: bool, engine: str | None = None, most_cells: int | None = None
+) -> Any:
+    from incrowd.sources import open_source
+
+    settings = policy.data
+    if data is None and not (settings.path is None and settings.table is not None and engine is not None):
+        if settings.path is None:
+            raise PolicyError(
+                "No table is given, and the policy names none.",
+                code="data-missing",
+                remedy="Name it in the policy (data: {path: ...}) or give it with --data.",
+            )
+        data = settings.path if "://" in settings.path else str(policy.resolve(settings.path))
+    return open_source(
+        data,
+        columns=settings.columns,
+        delimiter=settings.delimiter,
+        quote=settings.quote,
+        decimal=settings.decimal,
+        encoding=settings.encoding,
+        missing_values=settings.missing_values,
+        table=settings.table,
+        show_values=show_values,
+        engine=engine,
+        **({} if most_cells is None else {"most_cells": most_cells}),
+    )
+
+
+def _charge(policy: Policy, promise: Promise, copies: int) -> tuple[Ledger, int] | None:
+    """Spend the budget, on disk, before anything is drawn."""
+    if policy.ledger is None or policy.release is None:
+        return None
+    from incrowd.releases.entries import Entry
+    from incrowd.releases.ledger import Ledger
+
+    wanted = policy.ledger
+    ledger = Ledger(policy.resolve(wanted.path))
+    known = ledger.budget(wanted.dataset)
+    if known is None:
+        known = ledger.set_budget(wanted.dataset, wanted.epsilon, wanted.delta, wanted.relation)
+    if (known.epsilon, known.delta, known.relation) != (wanted.epsilon, wanted.delta, wanted.relation):
+        raise PolicyError(
+            f"The policy's budget for {wanted.dataset!r} is not the one in the ledger, {known}.",
+            code="ledger-budget-differs",
+            remedy="Write the ledger's budget into the policy, or change the ledger's with `incrowd ledger budget`.",
+        )
+    entry = Entry(
+        mechanism=policy.release.mechanism,
+        promise=promise,
+        description=policy.title or "release",
+        policy_digest=policy.digest(),
+        already_a_sample=getattr(policy.release, "already_sampled", False),
+        copies=copies,
+    )
+    return ledger, ledger.charge(wanted.dataset, entry).entry_id
+
+
+def _make(
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    settings: Any,
+    table: Histogram,
+    made: Made,
+    source: RandomSource,
+    copies: int,
+) -> Release:
+    """Certificate and reports around what the mechanism gave."""
+    from importlib import import_module
+
+    from incrowd.releases.kinds import kind_of
+    from incrowd.releases.release import Release, certify
+
+    name = made.statement.mechanism["name"]
+    reports = import_module(f"incrowd.reports.{name}_report")
+    void = not source.secure
+    report = reports.public_report(policy, settings, made.published, made.statement, void=void)
+    return Release(
+        histogram=made.published,
+        certificate=certify(policy, made, kind_of(name).together(settings, copies), source, report),
+        policy=policy.with_levels(made.levels),
+        report=report,
+        internal={
+            "report.html": reports.internal_report(policy, attributes, settings, table, made, void=void),
+            **(reports.internal_files(settings, table, made) if hasattr(reports, "internal_files") else {}),
+        },
+    )

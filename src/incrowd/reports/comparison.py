@@ -1,0 +1,196 @@
+"""The table beside what was published of it, as parts of the publisher's own report. Never to be published."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incrowd.hierarchy import CodedAttribute
+from incrowd.recoding import utility
+from incrowd.recoding.utility import Comparison
+from incrowd.reports.bars import MOST, Row, bars, before_and_after, size_bins, tally
+from incrowd.reports.page import Content, Html, heading, label, markup, number, paragraph, percent, table, tag
+
+_MARGINALS = 8
+_LOST = 6  # labels named in a row
+
+
+def measures(c: Comparison, k: int | None = None) -> list[Content]:
+    """Every measure of information loss."""
+    beside = "" if k is None else f" Divided by k: {number(utility.normalised_class_size(c, k))}, 1 being best."
+    records = c.sample.total
+    rows = [
+        [
+            "information kept",
+            percent(utility.information_kept(c)),
+            "0% to 100%",
+            (
+                "Granularity, 1 − GIL: the mean over records and columns of 1 − (values covered − 1)/(values "
+                "of the domain − 1). A suppressed record keeps nothing."
+            ),
+        ],
+        [
+            "entropy lost",
+            percent(utility.nonuniform_entropy(c)),
+            "0% to 100%",
+            (
+                "Non-uniform entropy: −log₂ of how likely the true value is among those that look alike, relative to "
+                "suppressing everything; rare values tell more."
+            ),
+        ],
+        [
+            "discernibility",
+            number(utility.discernibility(c)),
+            f"{number(records)} to {number(records**2)}",
+            "Each record costs as many records as it cannot be told from; a suppressed one, all of them.",
+        ],
+        [
+            "average crowd",
+            number(utility.average_class_size(c)),
+            f"1 to {number(records)}",
+            f"Records divided by crowds, all suppressed ones being one crowd.{beside}",
+        ],
+        [
+            "KL divergence",
+            f"{number(utility.kl_divergence(c))} bits",
+            "0 to ∞",
+            (
+                "How far the distribution that the release suggests, spread evenly over what its labels cover, is from "
+                "the table’s."
+            ),
+        ],
+        [
+            "pMSE",
+            number(utility.pmse(c)),
+            "0 to 0.25",
+            "How well published records can be told from records of the table by two columns at a time.",
+        ],
+        [
+            "query error",
+            percent(utility.query_error(c)),
+            "0% to ∞",
+            "The mean relative error of all counts of one or two columns, estimated from the release. See below.",
+        ],
+    ]
+    sampled = [] if c.rate == 1.0 else [paragraph("Records are those of the sample: sampling alone loses nothing.")]
+    caption = "Measures of information loss"
+    return [table(caption, ["measure", "value", "from best to worst", "what it is"], rows), *sampled]
+
+
+def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping[str, int]) -> list[Content]:
+    """Each column, before and after."""
+    kept = utility.information_by_column(c)
+    errors = {m.names[0]: m.query_error for m in c.marginals if len(m.names) == 1}
+    rows, cards = [], []
+    for a in attributes:
+        recode = c.recodes[a.name]
+        before, after = tally(c.recoded, a.name), tally(c.published, a.name)
+        lost = np.flatnonzero((before > 0) & (after == 0))
+        level, height = levels[a.name], a.hierarchy.height
+        rows.append(
+            [
+                label(a.name),
+                f"{level} of {height}",
+                f"{number(len(recode.labels))} of {number(len(recode.to))}",
+                percent(kept[a.name]),
+                percent(_error(before, after / c.rate)),
+                percent(errors[a.name]),
+                _named([recode.labels[i] for i in lost]),
+            ]
+        )
+        shown = f"level {level} of {height}"
+        if len(recode.labels) > MOST:
+            shown += f", the most frequent of {number(len(recode.labels))} values"
+        if len(recode.labels) > 1:
+            cards.append(before_and_after(label(a.name), shown, recode.labels, before, after))
+    legend = tag(
+        "p",
+        tag("span", tag("i", class_="key was"), "the table, grouped as in the release"),
+        tag("span", tag("i", class_="key"), "the release"),
+        class_="legend",
+    )
+    return [
+        table(
+            "What each column has kept",
+            ["column", "level", "values", "kept", "error", "at finest", "values lost altogether"],
+            rows,
+            numbers=(1, 2, 3, 4, 5),
+        ),
+        paragraph(
+            "Values: how many are told apart, of how many. Kept: the information kept. Error: the mean relative error "
+            "of the column’s counts, as they are shown and, spread evenly, at its finest values."
+        ),
+        heading("Shares of each value"),
+        legend,
+        tag("div", cards, class_="cards"),
+    ]
+
+
+def _error(truth: NDArray[np.int64], estimate: utility.Floats) -> float:
+    """The mean relative error of the counts of values that occur, as in `utility.query_error`."""
+    error = np.abs(estimate - truth) / np.maximum(truth, utility.SANITY * truth.sum())
+    return float(error[truth > 0].mean())
+
+
+def _named(labels: Sequence[str | None]) -> Html:
+    if not labels:
+        return markup("none")
+    parts: list[Content] = []
+    for text in labels[:_LOST]:
+        parts += [", " if parts else None, label(text)]
+    if len(labels) > _LOST:
+        parts.append(f" and {number(len(labels) - _LOST)} more")
+    return markup(parts)
+
+
+def by_size(c: Comparison) -> Html:
+    """Crowds of the table by size: how many of their records are in the release, as it would be scaled up."""
+    bins = size_bins(c.recoded.counts, most=12)
+    place = np.searchsorted([low for low, _ in bins], c.recoded.counts, side="right") - 1
+    crowds = np.bincount(place, minlength=len(bins))
+    published = np.bincount(place[c.beside > 0], minlength=len(bins))
+    records, shown = (np.bincount(place, weights=counts) for counts in (c.recoded.counts, c.beside / c.rate))
+    rows = [
+        Row(
+            number(low) if low == high else f"{low:,} to {high:,}",
+            [min(shown[i] / records[i], 1.0)],
+            [f"{crowds[i]:,}", f"{published[i]:,}", percent(shown[i] / records[i])],
+        )
+        for i, (low, high) in enumerate(bins)
+        if crowds[i]
+    ]
+    return bars(
+        "Crowds of the table by their size",
+        "and how much of them the release shows, once it is scaled up by the sampling rate",
+        ("crowds", "published", "shown"),
+        rows,
+    )
+
+
+def queries(c: Comparison) -> list[Content]:
+    """How wrong counts from the release are."""
+    worst = sorted(c.marginals, key=lambda m: -m.query_error)[:_MARGINALS]
+    one = [m.query_error for m in c.marginals if len(m.names) == 1]
+    two = [m.query_error for m in c.marginals if len(m.names) == 2]
+    rows = [
+        [
+            markup([markup([" × " if i else None, label(name)]) for i, name in enumerate(m.names)]),
+            percent(m.query_error),
+            number(m.pmse),
+        ]
+        for m in worst
+    ]
+    means = [f"one column: {percent(float(np.mean(one)))}"]
+    if two:
+        means.append(f"two columns: {percent(float(np.mean(two)))}")
+    return [
+        paragraph(
+            "Each count of one or two columns of the table, at its finest values, is estimated from the release by "
+            "spreading published records evenly over the values that they cover and dividing by the sampling rate. "
+            f"Errors are relative to the true count, or to {percent(utility.SANITY)} of the table if that is more. "
+            f"Means: {'; '.join(means)}."
+        ),
+        table("The least accurate counts", ["columns", "mean relative error", "pMSE"], rows, numbers=(1, 2)),
+    ]

@@ -1,0 +1,242 @@
+"""Counting with Spark: DataFrames, tables and Parquet files, in one job, of which only the cells come to the driver.
+
+Spark codes every row, packs the codes into a word or two and counts equal ones, first within each task and then
+across them. Nothing is drawn at random, and every expression is a function of the row alone, so that a task that runs
+twice counts the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import reduce
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as fn
+
+from incrowd.domain import Coding
+from incrowd.errors import DataError, IncrowdError, InternalError
+from incrowd.histogram import Histogram
+from incrowd.sources import Progress, SourceColumn
+from incrowd.sources.memory import check_names
+from incrowd.sources.naming import positions, require_fitting
+from incrowd.sources.options import Options
+from incrowd.sources.spark_matching import SparkMatch, column_kind, literal, match
+from incrowd.sources.tally import conclude, outside_code
+from incrowd.sources.words import Place, share_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+_SHOWN_VALUES = 5
+_SHORT, _DECISIONS = 16, 64
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """The rows of a table as words of codes.
+
+    Attributes:
+        frame: one column for each word, called w0, w1, …; one row for each record.
+        words: which column's codes stand where in each word.
+        codings: how the columns were coded.
+    """
+
+    frame: DataFrame
+    words: list[list[Place]]
+    codings: tuple[Coding, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The columns of the frame."""
+        return [f"w{i}" for i in range(len(self.words))]
+
+    @property
+    def possible_cells(self) -> int:
+        """How many different rows there could be."""
+        return prod(len(coding.labels) + 2 for coding in self.codings)
+
+    def codes(self, table: pa.Table) -> list[np.ndarray]:
+        """The codes of each column, from words that Spark handed over."""
+        return [
+            place.keys(table.column(name).to_numpy())
+            for name, word in zip(self.names, self.words, strict=True)
+            for place in word
+        ]
+
+
+class SparkSource:
+    """A table that Spark scans, on whatever cluster its session runs."""
+
+    def __init__(self, frame: DataFrame, options: Options, *, rows: int | None = None) -> None:
+        self._names = tuple(frame.columns)
+        check_names(self._names)
+        self._types = [field.dataType for field in frame.schema.fields]
+        # By position: Spark takes Age and age for the same, and a dot for a way into a struct.
+        self._frame = frame.toDF(*(f"c{i}" for i in range(len(self._names))))
+        self._options = options
+        self._rows = rows
+
+    def columns(self) -> list[SourceColumn]:
+        """The columns, in order."""
+        return [SourceColumn(n, column_kind(t)) for n, t in zip(self._names, self._types, strict=True)]
+
+    def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
+        """Codes and counts in one job, as `Source.count_by` promises.
+
+        Raises:
+            DataError: there are more cells than `Options.most_cells`; no more than one in excess came to the driver.
+        """
+        with reading():
+            rows = self.coded(codings)
+            cells = self._collect(rows)
+        codes, counts = rows.codes(cells), cells.column("n").to_numpy()
+        if self._rows is not None and self._rows != counts.sum():
+            raise InternalError("Counting lost or doubled rows.", counted=int(counts.sum()), expected=self._rows)
+        histogram = conclude(codings, codes, counts, self._examples(codings) if self._options.show_values else None)
+        if progress is not None:
+            progress(1.0)
+        return histogram
+
+    def coded(self, codings: Sequence[Coding]) -> CodedRows:
+        """The rows of the table, coded; those that a coding refuses have codes of their own (see `tally`)."""
+        at = positions([coding.column for coding in codings], self._names)
+        matches = self._matches(codings, at)
+        words = share_words([m.keys for m in matches])
+        packed = [
+            reduce(lambda a, b: a.bitwiseOR(b), (_shifted(matches[p.column].key, p.shift) for p in word)).alias(f"w{i}")
+            for i, word in enumerate(words)
+        ]
+        return CodedRows(self._matched(at, matches).select(*packed), words, tuple(codings))
+
+    def _collect(self, rows: CodedRows) -> pa.Table:
+        cells = rows.frame.groupBy(*rows.names).agg(fn.count(fn.lit(1)).alias("n"))
+        most = self._options.most_cells
+        if rows.possible_cells <= most:
+            return cells.toArrow()
+        found = cells.limit(most + 1).toArrow()
+        if found.num_rows > most:
+            raise too_many_cells(most)
+        return found
+
+    def _matches(self, codings: Sequence[Coding], at: Sequence[int]) -> list[SparkMatch]:
+        types = [self._types[i] for i in at]
+        require_fitting(codings, [column_kind(type_) for type_ in types])
+        return [
+            match(coding, type_, self._options, column=f"c{i}", value=f"v{number}", code=f"code{number}")
+            for number, (coding, type_, i) in enumerate(zip(codings, types, at, strict=True))
+        ]
+
+    def _matched(self, at: Sequence[int], matches: Sequence[SparkMatch]) -> DataFrame:
+        """Every row of the table, with its typed values v0, v1, … and what the lookups say of them."""
+        frame = self._frame.select(
+            *(fn.col(f"c{i}") for i in at), *(m.value.alias(f"v{number}") for number, m in enumerate(matches))
+        )
+        lookups = {number: m.lookup for number, m in enumerate(matches) if m.lookup is not None}
+        short = _short({number: lookup.num_rows for number, lookup in lookups.items()})
+        frame = frame.select("*", *(_decision(f"v{i}", lookups[i]).alias(f"code{i}") for i in short))
+        for number, lookup in lookups.items():
+            if number not in short:
+                entries = lookup.rename_columns([f"key{number}", f"code{number}"])
+                table = fn.broadcast(self._frame.sparkSession.createDataFrame(entries))
+                frame = frame.join(table, fn.col(f"v{number}") == fn.col(f"key{number}"), "left")
+        return frame
+
+    def _examples(self, codings: Sequence[Coding]) -> Any:
+        def examples(column: str) -> list[str]:
+            [(coding, i)] = [(c, self._names.index(c.column)) for c in codings if c.column == column]
+            with reading():
+                [how] = self._matches([coding], [i])
+                outside = self._matched([i], [how]).where(how.key == outside_code(coding))
+                shown = outside.select(fn.col(f"c{i}").cast("string").alias("x")).distinct().orderBy("x")
+                return [row.x for row in shown.limit(_SHOWN_VALUES).collect()]
+
+        return examples
+
+
+def too_many_cells(most: int) -> DataError:
+    """The error for a histogram that would not fit the driver."""
+    return DataError(
+        f"The table has more than {most:,} different combinations of values: too many to be collected.",
+        code="cells-too-many",
+        remedy="Publish fewer columns, or coarser ones. If the driver has the memory (some 50 bytes for each "
+        "combination), raise the limit (most_cells).",
+    )
+
+
+def _short(sizes: Mapping[int, int]) -> set[int]:
+    """The lookups that are faster as decisions: not many values each, and together too few for a method to grow so
+    long that Java does not compile it."""
+    short, left = set(), _DECISIONS
+    for number, size in sorted(sizes.items(), key=lambda item: item[1]):
+        left -= size
+        if size > _SHORT or left < 0:
+            break
+        short.add(number)
+    return short
+
+
+def _decision(value: str, lookup: pa.Table) -> Column:
+    """What a short lookup says of a value."""
+    code = fn.lit(None).cast("int")
+    for entry, its_code in zip(*(lookup.column(i).to_pylist()[::-1] for i in range(2)), strict=True):
+        code = fn.when(fn.col(value) == literal(entry), fn.lit(its_code)).otherwise(code)
+    return code
+
+
+def _shifted(key: Column, bits: int) -> Column:
+    return fn.shiftleft(key.cast("long"), bits)
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """What Spark finds wrong meanwhile becomes an error of ours: its own messages quote the data."""
+    from py4j.protocol import Py4JError
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise _translated(error) from None
+
+
+def _translated(error: Exception) -> IncrowdError:
+    text = str(error)
+    condition = (error.getCondition() if isinstance(error, PySparkException) else None) or ""
+    if "maxResultSize" in text:
+        return DataError(
+            "The table has more different combinations of values than Spark may hand over.",
+            code="cells-too-many",
+            remedy="Publish fewer columns, or coarser ones; or raise spark.driver.maxResultSize.",
+        )
+    if "OutOfMemoryError" in text or "No space left" in text:
+        return DataError(
+            "Counting needs more memory or temporary disk space than the cluster has.",
+            code="data-memory",
+            remedy="Give executors and driver more memory, or Spark more partitions.",
+        )
+    if condition.startswith(("PATH_NOT_FOUND", "TABLE_OR_VIEW_NOT_FOUND")):
+        return DataError("Spark finds no such file or table.", code="data-not-found", remedy="Check its name.")
+    if condition.startswith("COLUMN_ALREADY_EXISTS"):
+        return DataError(
+            "Two columns of the table have the same name, or names that differ in capitals only.",
+            code="data-columns",
+            remedy="Rename one of them, or set spark.sql.caseSensitive.",
+        )
+    if condition.startswith(("PARQUET_TYPE_ILLEGAL", "PARQUET_TYPE_NOT")):
+        return DataError(
+            "A column of the Parquet files is of a type that Spark does not read.",
+            code="column-type",
+            remedy="Spark reads moments down to microseconds, not nanoseconds: write the files accordingly.",
+        )
+    if condition.startswith(("PARSE_", "UNRESOLVED_COLUMN", "DATATYPE_MISMATCH", "AMBIGUOUS_REFERENCE")):
+        return InternalError(f"Spark refused a query ({condition}).")
+    return DataError(
+        f"Spark could not read the table to its end{f' ({condition})' if condition else ''}.",
+        code="data-unreadable",
+        remedy="Spark's own log says more. It may quote the data.",
+    )

@@ -1,0 +1,143 @@
+"""Finding the cluster, and the table there, that a policy or a command line names."""
+
+from __future__ import annotations
+
+import os
+import re
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
+
+from incrowd.errors import DataError, ParameterError
+from incrowd.sources.options import Options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from incrowd.sources.spark import SparkSource
+
+_ENGINES = r"spark|local(\[[\w*,]+\])?|yarn|(spark|k8s|sc)://.+"
+_PARQUET = {"", ".parquet", ".parq", ".pq"}
+
+
+def is_spark_frame(thing: Any) -> bool:
+    """Whether this is a Spark DataFrame, found out without importing Spark."""
+    return any(c.__name__ == "DataFrame" and c.__module__.startswith("pyspark.sql.") for c in type(thing).__mro__)
+
+
+def open_spark(thing: Any, options: Options) -> SparkSource:
+    """A Spark DataFrame; or the Parquet files or the table of this name, on the cluster that `options.engine` names.
+
+    A session that has to be started for this ends with the source.
+    """
+    try:
+        from incrowd.sources.spark import SparkSource, reading
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in {"pyspark", "py4j"}:
+            raise
+        raise DataError(
+            "Spark is not installed here.",
+            code="engine-unavailable",
+            remedy="Install it: pip install 'incrowd[spark]'.",
+        ) from None
+    if is_spark_frame(thing):
+        with reading():
+            return SparkSource(thing, options)
+    names = None if thing is None else _names(thing)
+    session, started = _session(options.engine or "spark")
+    try:
+        with reading():
+            frame = session.table(options.table or "") if names is None else _parquet(session, names)
+            source = SparkSource(frame, options, rows=None if names is None else _common_rows(frame))
+    except BaseException:
+        if started:
+            session.stop()
+        raise
+    if started:
+        # When the process ends, Spark sees to its sessions itself.
+        weakref.finalize(source, session.stop).atexit = False
+    return source
+
+
+def _session(engine: str) -> tuple[SparkSession, bool]:
+    """The session on this cluster, and whether it was started here."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    if not re.fullmatch(_ENGINES, engine):
+        raise ParameterError(
+            "This is no engine that is known.",
+            code="parameter-range",
+            remedy="Write spark://host:port, local[2], yarn, k8s://…, sc://host:port (Spark Connect), or spark for the "
+            "session that is running or Spark's own settings.",
+        )
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        if engine != "spark" and active.conf.get("spark.master", None) != engine:
+            raise DataError(
+                "A Spark session on another cluster is running in this process.",
+                code="engine-unavailable",
+                remedy="Stop it, or say engine 'spark' to use it.",
+            )
+        return active, False
+    builder = SparkSession.builder.appName("incrowd")
+    if engine.startswith("sc://"):
+        builder = builder.remote(engine)
+    else:
+        # What the plan holds, declared values above all, is nobody else's business.
+        builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+        if engine != "spark":
+            builder = builder.master(engine)
+        if engine.startswith("local"):
+            builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    try:
+        session = builder.getOrCreate()
+    except (PySparkException, Py4JError, RuntimeError, OSError):
+        raise DataError(
+            "No Spark session could be started.",
+            code="engine-unavailable",
+            remedy="Check the cluster's address, and that a Java 17 or newer is installed here.",
+        ) from None
+    if not engine.startswith("sc://"):
+        session.sparkContext.setLogLevel("ERROR")
+    session.conf.set("spark.sql.caseSensitive", "true")
+    return session, True
+
+
+def _names(thing: Any) -> list[str]:
+    """The names of Parquet files, or what looks like it."""
+    things = thing if isinstance(thing, list | tuple) else [thing]
+    if not all(isinstance(one, str | os.PathLike) for one in things):
+        raise DataError(
+            f"An object of type {type(thing).__qualname__} is in this process, not on a cluster.",
+            code="data-kind",
+            remedy="Leave the engine out, or give the name of Parquet files or a Spark DataFrame.",
+        )
+    names = [os.fspath(one) for one in things]
+    if any(Path(name).suffix.lower() not in _PARQUET for name in names):
+        raise DataError(
+            "With Spark, only Parquet files and tables are read: it takes CSV and JSON apart by other rules.",
+            code="data-format",
+            remedy="Write the table as Parquet, or leave the engine out; or load it yourself, every column as text, "
+            "and give the DataFrame.",
+        )
+    return names
+
+
+def _parquet(session: SparkSession, names: Sequence[str]) -> DataFrame:
+    # Files are read whole or not at all, whatever the session is set to, and days are counted as everywhere else.
+    options = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "datetimeRebaseMode": "CORRECTED"}
+    return session.read.options(**options).parquet(*names)
+
+
+def _common_rows(frame: DataFrame) -> int | None:
+    """The number of rows in all files, which must have the same columns: Spark makes up what one of them lacks."""
+    from incrowd.sources.files import open_parquet
+
+    addresses = [urlparse(name) for name in frame.inputFiles()]
+    if not addresses or any(address.scheme != "file" for address in addresses):
+        return None
+    return open_parquet(sorted(Path(unquote(address.path)) for address in addresses)).rows

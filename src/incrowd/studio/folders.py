@@ -1,0 +1,105 @@
+"""The folders that were named at the start: nothing else can be read or written through the studio."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from incrowd import api
+from incrowd.errors import InputError
+
+_KINDS = {
+    "table": (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data", ".parquet", ".parq", ".pq", ".jsonl", ".ndjson",
+              ".gz", ".zst", ".sqlite", ".db", ".sqlite3"),
+    "policy": (".yaml", ".yml"),
+    "ledger": (".sqlite", ".sqlite3", ".db", ".ledger"),
+    "counts": (".csv",),
+}  # fmt: skip
+_MOST = 2000  # entries of a folder that are listed
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where files may be."""
+
+    roots: tuple[Path, ...]
+
+    @classmethod
+    def of(cls, named: Sequence[str | Path]) -> Folders:
+        """These folders, which must exist."""
+        roots = []
+        for name in named:
+            root = Path(name).resolve()
+            if not root.is_dir():
+                raise InputError(f"There is no folder {name}.", code="path-outside", remedy="Name folders that exist.")
+            if root not in roots:
+                roots.append(root)
+        return cls(tuple(roots))
+
+    def inside(self, name: str, *, base: Path | None = None) -> Path:
+        """The place of that name with every link followed, or an error if it lies outside.
+
+        Args:
+            name: an absolute path, or one relative to the base.
+            base: the first of the folders, if not given.
+        """
+        if not name.strip() or "\x00" in name or "://" in name:
+            raise InputError("This is no name of a file.", code="path-outside", remedy="Choose a file by its path.")
+        path = ((base or self.roots[0]) / name).resolve()
+        if not self._holds(path):
+            raise InputError(
+                "This path leads out of the folders that the studio was given.",
+                code="path-outside",
+                remedy=f"Start it with that folder as well: incrowd studio FOLDER. Open are: {self}.",
+            )
+        return path
+
+    def _holds(self, path: Path) -> bool:
+        return any(path == root or root in path.parents for root in self.roots)
+
+    def table(self, name: str, *, base: Path | None = None) -> list[str]:
+        """The files of a table, given by a name or a pattern, all of them inside."""
+        if glob.has_magic(name):
+            start = base or self.roots[0]
+            fixed = Path(*(part for part in (start / name).parts if not glob.has_magic(part)))
+            self.inside(str(fixed))  # before anything is looked for
+            return [str(self.inside(str(path))) for path in api.find_files([str(start / name)])]
+        return [str(self.inside(name, base=base))]
+
+    def require_policy(self, text: str, base: Path) -> Any:
+        """A policy, all of whose files lie inside."""
+        policy = api.policy_from_text(text)  # looks for no file
+        for name in api.policy_paths(policy):
+            self.table(name, base=base)
+        return api.policy_from_text(text, base)
+
+    def listing(self, name: str | None, kind: str) -> dict[str, Any]:
+        """What there is to choose from in a folder: other folders, and files of a kind."""
+        here = self.inside(name) if name else self.roots[0]
+        if not here.is_dir():
+            here = here.parent
+        folders, files = [], []
+        with os.scandir(here) as entries:
+            for entry in sorted(entries, key=lambda e: e.name.lower())[:_MOST]:
+                if entry.name.startswith(".") or (entry.is_symlink() and not self._holds(Path(entry.path).resolve())):
+                    continue
+                if entry.is_dir():
+                    is_release = (Path(entry.path) / "certificate.json").is_file()
+                    folders.append({"name": entry.name, "path": entry.path, "release": is_release})
+                elif entry.name.lower().endswith(_KINDS.get(kind, ())):
+                    files.append({"name": entry.name, "path": entry.path, "bytes": entry.stat().st_size})
+        above = here.parent if here not in self.roots else None
+        return {
+            "folder": str(here),
+            "parent": str(above) if above else None,
+            "roots": [str(root) for root in self.roots],
+            "folders": folders,
+            "files": files,
+        }
+
+    def __str__(self) -> str:
+        return ", ".join(str(root) for root in self.roots)

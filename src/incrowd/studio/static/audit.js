@@ -1,0 +1,68 @@
+// Audit: which columns, then what they give away.
+
+import { $, make, showError, tableFields, work } from "./studio.js";
+
+let data = null;
+const number = (value, digits = 3) => (value === null ? "–" : Number(value).toLocaleString("en", { maximumSignificantDigits: digits }));
+const share = (value) => `${(100 * value).toLocaleString("en", { maximumFractionDigits: 1 })}%`;
+
+tableFields(async (chosen) => {
+  data = chosen;
+  showError($("run-error"), null);
+  $("result").replaceChildren();
+  $("audit").hidden = true;
+  try {
+    const found = await work($("look-progress"), { kind: "columns", data });
+    if (!found) return;
+    $("roles").replaceChildren(...found.columns.map((column, i) => {
+      const choice = (value, text) => make("td", {},
+        make("input", { type: "radio", name: `role-${i}`, value, checked: value === "out", "aria-label": `${column.name}: ${text}` }));
+      return make("tr", { "data-column": column.name }, make("th", { scope: "row" }, make("bdi", {}, column.name)),
+        choice("quasi", "others may know it"), choice("sensitive", "others want to know it"), choice("out", "not looked at"));
+    }));
+    $("audit").hidden = false;
+  } catch (error) {
+    showError($("run-error"), error);
+  }
+});
+
+function columns(role) {
+  return [...$("roles").children].filter((row) => row.querySelector("input:checked").value === role).map((row) => row.dataset.column);
+}
+
+$("audit").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  showError($("run-error"), null);
+  $("result").replaceChildren();
+  const rate = $("rate").value.trim();
+  try {
+    const found = await work($("run-progress"), {
+      kind: "audit", data, quasi: columns("quasi"), sensitive: columns("sensitive"),
+      adversaries: $("adversaries").value.split("\n").map((line) => line.trim()).filter(Boolean),
+      sampling_rate: rate ? Number(rate) : null, show_values: $("values").checked,
+    });
+    if (found) show(found);
+  } catch (error) {
+    showError($("run-error"), error);
+  }
+});
+
+function show(found) {
+  const fact = (name, value, note) => make("div", {}, make("dt", {}, name), make("dd", {}, value, note ? make("small", {}, note) : null));
+  const facts = make("dl", { class: "facts" },
+    fact("records", found.records.toLocaleString("en")),
+    fact("groups", found.groups.toLocaleString("en"), "of people who look alike"),
+    fact("k", found.k.toLocaleString("en"), "the smallest group"),
+    fact("alone", found.alone.toLocaleString("en"), `${share(found.alone / found.records)} of the records`),
+    fact("ℓ", found.l === null ? "–" : number(found.l), "different values, at least"),
+    fact("t", found.t === null ? "–" : number(found.t), "distance from the whole, at most"),
+    ...found.belief_ratio.map((one) => fact("belief ratio", one.ratio === "inf" ? "∞" : number(one.ratio), one.adversary)));
+  const frame = make("iframe", { sandbox: "", title: "The report of the audit", src: `/jobs/${found.id}/report` });
+  $("result").replaceChildren(make("section", {},
+    make("div", { class: "row head" }, make("h2", {}, "What it gives away"), make("span", { class: "grow" }),
+      make("a", { class: "button", href: `/jobs/${found.id}/report?save`, download: true }, "Save the report")),
+    make("p", {}, found.alone
+      ? `${found.alone.toLocaleString("en")} people are like nobody else in the table: whoever knows these columns of them finds them.`
+      : `Nobody is alone: whoever looks for a person finds a group of ${found.k.toLocaleString("en")} or more.`),
+    facts, make("p", { class: "keep" }, "The report is as confidential as the table is."), frame));
+}

@@ -1,0 +1,215 @@
+// Plans: sliders beside numbers, and the answer as they move.
+
+import { $, ask, choose, debounce, desk, fill, latest, make, showError, tabs, work } from "./studio.js";
+
+const dials = new Map();
+
+/** A slider and a number that say the same. */
+function dial(element, changed) {
+  const { dial: id, low, high, log } = element.dataset;
+  const slider = $(`${id}-slider`);
+  const number = $(`${id}-number`);
+  const isLog = log === "1";
+  const [from, to] = isLog ? [Math.log(low), Math.log(high)] : [Number(low), Number(high)];
+  const whole = id === "k" || id === "records" || id === "pram-k";
+  const written = (value) => {
+    if (whole) return String(Math.round(value));
+    return value < 1e-3 ? value.toExponential(1).replace(".0", "") : String(Number(value.toPrecision(3)));
+  };
+  const place = () => {
+    const value = Number(number.value);
+    if (value > 0) slider.value = (1000 * ((isLog ? Math.log(value) : value) - from)) / (to - from);
+    slider.setAttribute("aria-valuetext", number.value);
+  };
+  slider.addEventListener("input", () => {
+    const at = from + ((to - from) * slider.value) / 1000;
+    number.value = written(isLog ? Math.exp(at) : at);
+    slider.setAttribute("aria-valuetext", number.value);
+    changed();
+  });
+  number.addEventListener("input", () => {
+    place();
+    changed();
+  });
+  place();
+  return {
+    get value() {
+      return number.value.trim();
+    },
+    show(value) {
+      number.value = written(value);
+      place();
+    },
+    enable(enabled) {
+      slider.disabled = number.disabled = !enabled;
+      element.classList.toggle("solved", !enabled);
+    },
+    hide(hidden) {
+      element.hidden = hidden;
+    },
+  };
+}
+
+const chosen = (form, name) => form.querySelector(`input[name="${name}"]:checked`).value;
+/** The answer in a few words, for those who listen. */
+function tell(id) {
+  const facts = [...$(`${id}-results`).querySelectorAll(".facts div")];
+  $(`${id}-status`).textContent = facts.map((one) => `${one.querySelector("dt").textContent} ${one.querySelector("dd").firstChild.textContent}`).join(", ");
+}
+const answerIn = (element) => JSON.parse(element.querySelector("[data-answer]").dataset.answer);
+
+// --- sampled crowds ---
+
+const NAMES = ["epsilon", "delta", "k", "beta"];
+const results = $("crowd-results");
+
+const askCrowd = latest(async (signal) => {
+  const solve = chosen($("crowd"), "solve");
+  const query = new URLSearchParams({ selection_epsilon: $("selection").value });
+  for (const name of NAMES) {
+    dials.get(name).enable(name !== solve);
+    if (name !== solve) query.set(name, dials.get(name).value);
+  }
+  results.setAttribute("aria-busy", "true");
+  try {
+    fill(results, await ask(`/plan/crowd?${query}`, { signal }));
+    dials.get(solve).show(answerIn(results)[solve]);
+    tell("crowd");
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    results.setAttribute("aria-busy", "false");
+    showError(results, error);
+  }
+});
+const crowd = debounce(askCrowd, 120);
+
+// --- randomised records ---
+
+const askPram = latest(async (signal) => {
+  const given = chosen($("pram"), "given");
+  const wanted = given === "both" ? ["k", "epsilon"] : [given];
+  const query = new URLSearchParams({
+    records: dials.get("records").value, domain: $("domain").value, delta: dials.get("pram-delta").value,
+  });
+  for (const name of ["k", "epsilon", "rho"]) {
+    const one = dials.get(name === "rho" ? "rho" : `pram-${name}`);
+    one.enable(wanted.includes(name));
+    if (wanted.includes(name)) query.set(name, one.value);
+  }
+  const place = $("pram-results");
+  const picture = $("pram-picture");
+  picture.setAttribute("aria-busy", "true");
+  try {
+    fill(place, await ask(`/plan/pram?${query}`, { signal }));
+    const answer = answerIn(place);
+    tell("pram");
+    if (!wanted.includes("rho")) dials.get("rho").show(answer.rho);
+    if (!wanted.includes("k")) dials.get("pram-k").show(answer.k);
+    if (!wanted.includes("epsilon")) dials.get("pram-epsilon").show(answer.epsilon_local);
+    await new Promise((resolve) => setTimeout(resolve, 400)); // the curve costs more than the numbers
+    if (signal.aborted) return;
+    picture.classList.add("card");
+    if (!picture.children.length) picture.append(make("p", { class: "hint" }, "Drawing the curve…"));
+    fill(picture, await ask(`/plan/pram/picture?${query}`, { signal }));
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    picture.replaceChildren();
+    picture.classList.remove("card");
+    showError(place, error);
+  }
+});
+const pram = debounce(askPram, 200);
+
+// --- plain samples ---
+
+let counted = null; // of a table: nobody else needs to know
+
+function sizes() {
+  if (counted) return counted;
+  return $("sizes").value.split("\n").filter((line) => line.trim()).map((line) => line.split(/[×x*,;\s]+/).filter(Boolean).map(Number));
+}
+
+const askSample = latest(async (signal) => {
+  const place = $("sample-results");
+  try {
+    const body = {
+      sizes: sizes(), epsilon: dials.get("sample-epsilon").value, delta: dials.get("sample-delta").value,
+      rows_unknown: $("unknown").value,
+    };
+    fill(place, await ask("/plan/sample", { method: "POST", body, signal }));
+    tell("sample");
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    showError(place, error);
+  }
+});
+const sample = debounce(askSample, 200);
+
+async function count(kind, title) {
+  const path = await choose(kind, title);
+  if (!path) return;
+  try {
+    const found = await work($("sample-said"), { kind: "count", data: { path }, counts: kind === "counts" });
+    if (!found) return;
+    counted = found.sizes;
+    $("sizes").value = "";
+    $("sample-said").textContent = `${found.distinct.toLocaleString("en")} distinct rows among ${found.records.toLocaleString("en")} records.`;
+    sample();
+  } catch (error) {
+    showError($("sample-results"), error);
+  }
+}
+
+// --- everything together ---
+
+const forms = { crowd, pram, sample };
+for (const [id, changed] of Object.entries(forms)) {
+  for (const element of $(id).querySelectorAll("[data-dial]")) dials.set(element.dataset.dial, dial(element, changed));
+  $(id).addEventListener("change", changed);
+  $(id).addEventListener("submit", (event) => event.preventDefault());
+}
+$("selection").addEventListener("input", crowd);
+$("domain").addEventListener("input", pram);
+$("sizes").addEventListener("input", () => {
+  counted = null;
+  sample();
+});
+$("unknown").addEventListener("input", sample);
+$("sample-table").addEventListener("click", () => count("table", "Count the rows of a table"));
+$("sample-counts").addEventListener("click", () => count("counts", "A CSV file with a column “count”"));
+
+$("figures").addEventListener("click", async () => {
+  $("figures").disabled = true;
+  try {
+    const drawn = await work($("figures-progress"), { kind: "figures" });
+    if (drawn) $("figures-place").replaceChildren(make("iframe", { sandbox: "", title: "The paper’s figures", src: `/jobs/${drawn.id}/report` }));
+  } catch (error) {
+    showError($("figures-place"), error);
+  }
+  $("figures").disabled = false;
+});
+
+function use(id, release) {
+  $(`use-${id}`).addEventListener("click", () => {
+    const place = $(`${id}-results`);
+    if (!place.querySelector("[data-answer]")) return;
+    desk.set({ planned: release(answerIn(place)) });
+    $(`use-${id}-said`).textContent = "It is ready for the policy: see Data and policy.";
+  });
+}
+const text = (value) => String(value); // to the last digit: what is rounded might not keep its promise
+use("crowd", (a) => {
+  const part = Number($("selection").value);
+  return {
+    mechanism: "sampled_crowd", epsilon: text(a.epsilon), delta: text(a.delta), k: String(a.k), beta: text(a.beta),
+    ...(part ? { selection_epsilon: text(part) } : {}),
+  };
+});
+use("pram", (a) => ({ mechanism: "pram", rho: text(a.rho), delta: text(a.delta) }));
+use("sample", (a) => ({ mechanism: "sample", epsilon: text(a.epsilon), delta: text(a.delta) }));
+
+const started = new Set();
+tabs(document.querySelector('[role="tablist"]'), (name) => {
+  if (!started.has(name)) forms[name]();
+  started.add(name);
+});

@@ -1,0 +1,101 @@
+// How the table is published: the mechanism, what it promises, and the ledger.
+
+import { make } from "./studio.js";
+import { select } from "./column.js";
+
+const MECHANISMS = {
+  sampled_crowd: ["Sampled crowds", "(ε,δ)-differential privacy: sample, make coarser, publish crowds of k.",
+    { epsilon: "1", delta: "1e-6", selection_epsilon: "0.1" },
+    [["epsilon", "ε"], ["delta", "δ"], ["selection_epsilon", "ε₁, for choosing levels"], ["beta", "β (empty: chosen)"], ["k", "k (empty: chosen)"]]],
+  generalization: ["Generalization", "Make columns coarser until the table withstands everyone named. Not differential privacy.",
+    { require: [{ k: "5" }] }, [["suppression", "share that may be left out"], ["time_limit", "seconds to look for the best"]]],
+  pram: ["Randomised records", "Keep each value with probability ρ, else draw it anew; then shuffle.",
+    { rho: "0.5" }, [["rho", "ρ"], ["k", "k"], ["epsilon", "ε₀ of one record"], ["delta", "δ"]]],
+  sample: ["Plain sample", "A sample of the table as it is, at the largest safe rate. Weaker than differential privacy.",
+    { epsilon: "0.5", delta: "0.05" }, [["epsilon", "ε"], ["delta", "δ"], ["rate", "rate (empty: the largest)"], ["rows_unknown", "rows that may change"]]],
+};
+const LEDGER = [["path", "file"], ["dataset", "dataset"], ["epsilon", "ε, all in all"], ["delta", "δ"]];
+
+let count = 0;
+function field(label, value, changed, cls = "field short") {
+  const id = `p${++count}`;
+  const input = make("input", { type: "text", id, autocomplete: "off", spellcheck: "false" });
+  input.value = value === undefined || value === null ? "" : String(value);
+  input.addEventListener("change", () => changed(input.value.trim()));
+  return make("div", { class: cls }, make("label", { for: id }, label), input);
+}
+
+const without = (content) => Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined && value !== ""));
+
+export function publishingForm(place, { content, planned, changed }) {
+  const release = content.release || {};
+  const put = (next, redraw = false) => changed([{ place: ["release"], content: without(next) }], redraw);
+  place.onsubmit = (event) => event.preventDefault();
+  place.replaceChildren();
+
+  if (planned) {
+    const said = Object.entries(planned).filter(([key]) => key !== "mechanism").map(([key, value]) => `${key} ${Number(Number(value).toPrecision(4))}`).join(", ");
+    place.append(make("div", { class: "aside row" }, make("p", { class: "grow" }, `Planned: ${MECHANISMS[planned.mechanism][0].toLowerCase()}, ${said}.`),
+      make("button", { type: "button", onclick: () => put(planned, true) }, "Use the plan")));
+  }
+  place.append(make("div", { class: "row" },
+    field("Title", content.title, (value) => changed([{ place: ["title"], content: value || null }]), "field grow"),
+    select("Mechanism", Object.fromEntries(Object.entries(MECHANISMS).map(([key, [text]]) => [key, text])), release.mechanism,
+      (mechanism) => put({ mechanism, ...MECHANISMS[mechanism][2] }, true)),
+    select("Output", { parquet: "Parquet", csv: "CSV" }, release.output || "parquet", (output) => put({ ...release, output }, true))));
+
+  const kind = MECHANISMS[release.mechanism];
+  if (kind) {
+    place.append(make("p", { class: "hint" }, kind[1]));
+    place.append(make("div", { class: "row" }, ...kind[3].map(([key, label]) =>
+      field(label, release[key], (value) => put({ ...release, [key]: value }, true)))));
+  }
+  if (release.mechanism === "generalization") place.append(...generalization(release, put));
+
+  const ledger = content.ledger || {};
+  place.append(make("details", { open: Boolean(content.ledger) }, make("summary", {}, "Ledger: keep account of all releases"),
+    make("div", { class: "row" }, ...LEDGER.map(([key, label]) => field(label, ledger[key], (value) => {
+      const next = without({ ...ledger, [key]: value });
+      changed([{ place: ["ledger"], content: Object.keys(next).length ? next : null }], true);
+    }, key === "path" || key === "dataset" ? "field" : "field short")))));
+}
+
+function generalization(release, put) {
+  const listed = (thing) => (Array.isArray(thing) ? thing : thing ? [thing] : []);
+  const require = listed(release.require);
+  const feared = listed(release.adversaries);
+  const plain = (key) => require.findIndex((one) => key in one && Object.keys(one).length === 1);
+  const demand = (key, value) => {
+    const next = require.filter((_, i) => i !== plain(key));
+    if (value) next.push({ [key]: value });
+    put({ ...release, require: next.length ? next : undefined }, true);
+  };
+  const adversary = (at, changes) => {
+    const next = feared.map((one, i) => (i === at ? without({ ...one, ...changes }) : one));
+    put({ ...release, adversaries: next }, true);
+  };
+  return [
+    make("div", { class: "row" },
+      field("k, people in every group", require[plain("k")]?.k, (value) => demand("k", value)),
+      field("ℓ, different values in every group", require[plain("l")]?.l, (value) => demand("l", value)),
+      select("Best is the least", { loss: "loss of information", entropy: "entropy lost", discernibility: "discernibility", class_size: "group size", divergence: "divergence", query_error: "error of counts" },
+        release.minimise || "loss", (minimise) => put({ ...release, minimise }, true))),
+    make("fieldset", { class: "plain" }, make("legend", {}, "Who will read it"),
+      ...feared.map((one, at) => make("div", { class: "row" },
+        field("called", one.name, (name) => adversary(at, { name }), "field grow"),
+        field("belief ratio", one.belief_ratio, (value) => adversary(at, { belief_ratio: value })),
+        field("stubbornness", one.stubbornness, (value) => adversary(at, { stubbornness: value })),
+        field("knows", one.knows, (value) => adversary(at, { knows: value })),
+        make("button", {
+          type: "button", "aria-label": `Remove ${one.name || `adversary ${at + 1}`}`,
+          onclick: () => {
+            const next = feared.filter((_, i) => i !== at);
+            put({ ...release, adversaries: next.length ? next : undefined }, true);
+          },
+        }, "Remove"))),
+      make("p", {}, make("button", {
+        type: "button",
+        onclick: () => put({ ...release, adversaries: [...feared, { name: `adversary ${feared.length + 1}`, belief_ratio: "5", stubbornness: "1000" }] }, true),
+      }, "Add an adversary"), " ", make("small", {}, "Priors, shapes and predicates are written in the policy itself."))),
+  ];
+}

@@ -1,0 +1,147 @@
+"""Randomised tables that the executors draw and write: the right law, once, whatever happens to their tasks."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow.dataset as ds
+import pytest
+
+from incrowd.domain import Categories, Coding, IntegerRange, Recode
+from incrowd.errors import DataError, InputError
+from incrowd.guarantees.randomisation import RetentionReplacement
+from incrowd.mechanisms.pram import Block, as_drawn
+from incrowd.randomness import RandomSource
+from incrowd.sources import open_source
+
+pytestmark = [
+    pytest.mark.xdist_group("spark"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
+]
+RECORDS = 6000
+COARSE = Recode(np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 1]), ("few", "many"))
+CODINGS = [
+    Coding("n", IntegerRange(0, 9), recode=COARSE),
+    Coding("t", Categories(("a", "b,c", "it's")), missing="keep"),
+]
+
+
+@pytest.fixture
+def cluster_pram(spark, monkeypatch):
+    """The module, dealing out small parts."""
+    from incrowd.mechanisms import pram_on_spark
+
+    monkeypatch.setattr(pram_on_spark, "RECORDS_PER_PART", 500)
+    return pram_on_spark
+
+
+@pytest.fixture
+def table(spark):
+    t = "CASE id % 5 WHEN 0 THEN 'a' WHEN 1 THEN 'b,c' WHEN 2 THEN 'it''s' WHEN 3 THEN 'a' END"
+    return open_source(spark.range(0, RECORDS, 1, 4).selectExpr("id % 10 AS n", f"{t} AS t"))
+
+
+def blocks(retention):
+    rho = as_drawn(retention)
+    return [
+        Block(("n",), (2,), RetentionReplacement(rho, 2)),
+        Block(("t",), (4,), RetentionReplacement(rho, 4)),
+    ]
+
+
+def written(folder):
+    """The records, file by file in the order of their names."""
+    files = sorted(folder.glob("*.parquet"))
+    assert sorted(p for p in folder.iterdir() if not p.name.startswith(".")) == files
+    return ds.dataset([str(f) for f in files], format="parquet").to_table().to_pylist()
+
+
+def draw(cluster_pram, table, folder, retention, seed=1):
+    records = cluster_pram.count_records(table, CODINGS)
+    cluster_pram.write(table, CODINGS, blocks(retention), RandomSource.seeded(seed), folder, records=records)
+    return written(folder)
+
+
+def test_values_that_are_kept_are_the_tables_own_in_canonical_order(cluster_pram, table, tmp_path):
+    records = draw(cluster_pram, table, tmp_path / "out", 1)
+    labels = ["a", "b,c", "it's", None]
+    keys = [(COARSE.labels.index(r["n"]), labels.index(r["t"])) for r in records]
+    assert keys == sorted(keys)
+    expected = Counter((int(i % 10 >= 3), [0, 1, 2, 0, 3][i % 5]) for i in range(RECORDS))
+    assert Counter(keys) == expected
+
+
+def test_a_task_that_is_run_twice_draws_the_same_and_leaves_one_version(cluster_pram, table, tmp_path, monkeypatch):
+    smooth = draw(cluster_pram, table, tmp_path / "smooth", 0.5)
+    original = cluster_pram.redrawing
+
+    def failing(*arguments):
+        redraw = original(*arguments)
+
+        def fail_at_first(number, cells):
+            from pyspark import TaskContext
+
+            drawn = redraw(number, cells)
+            if TaskContext.get().attemptNumber() == 0:
+                raise RuntimeError("lost")
+            return drawn
+
+        return fail_at_first
+
+    monkeypatch.setattr(cluster_pram, "redrawing", failing)
+    rough = draw(cluster_pram, table, tmp_path / "rough", 0.5)
+    assert len(rough) == RECORDS
+    assert rough == smooth
+    assert {p.name for p in tmp_path.iterdir()} == {"smooth", "rough"}
+
+
+def test_another_key_draws_something_else_and_parts_do_not_repeat_each_other(cluster_pram, table, tmp_path):
+    a, b = (Counter(map(str, draw(cluster_pram, table, tmp_path / str(seed), 0.5, seed))) for seed in (1, 2))
+    assert a != b
+    words = [
+        RandomSource(_bits=cluster_pram.DerivedBits(b"k" * 32, b"part %d" % i)).words(4).tolist() for i in range(3)
+    ]
+    assert len({word for part in words for word in part}) == 12
+
+
+@pytest.mark.statistical
+def test_the_law_is_that_of_one_run_on_the_whole_table(cluster_pram, table, tmp_path):
+    """All values drawn anew: each cell is Binomial(n, 1/8). Ten standard deviations, for 8 cells: below 1e-20."""
+    got = Counter((r["n"], r["t"]) for r in draw(cluster_pram, table, tmp_path / "out", 0))
+    assert len(got) == 8
+    off = max(abs(n - RECORDS / 8) for n in got.values()) / (RECORDS * 7 / 64) ** 0.5
+    assert off < 10
+    kept = Counter((r["n"], r["t"]) for r in draw(cluster_pram, table, tmp_path / "kept", 0.5))
+    broken = max(abs(n - RECORDS / 8) for n in kept.values()) / (RECORDS * 7 / 64) ** 0.5
+    assert broken > 10, "a table that was only half redrawn must not pass"
+
+
+def test_nothing_is_left_of_a_job_that_fails(cluster_pram, table, tmp_path, monkeypatch):
+    def failing(*_):
+        def fail(number, cells):
+            raise RuntimeError("SECRET")
+
+        return fail
+
+    monkeypatch.setattr(cluster_pram, "redrawing", failing)
+    with pytest.raises(DataError) as caught:
+        draw(cluster_pram, table, tmp_path / "out", 0.5)
+    assert "SECRET" not in str(caught.value.to_dict())
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError) as there:
+        draw(cluster_pram, table, tmp_path / "out", 0.5)
+    assert there.value.code == "output-exists"
+
+
+def test_faults_are_counted_as_everywhere_else(cluster_pram, spark):
+    frame = spark.createDataFrame([(1, "a"), (99, "a"), (None, "z"), (2, None)], "n int, t string")
+    codings = [Coding("n", IntegerRange(0, 9)), Coding("t", Categories(("a",)), missing="drop")]
+    errors = []
+    for count in (cluster_pram.count_records, lambda source, codings: source.count_by(codings)):
+        with pytest.raises(DataError) as caught:
+            count(open_source(frame), codings)
+        errors.append(caught.value.to_dict())
+    assert errors[0] == errors[1]
+    assert errors[0]["details"]["columns"]["n"] == {"outside": 1, "missing": 1}
+    fine = frame.where("n = 1 OR t IS NULL")
+    assert cluster_pram.count_records(open_source(fine), codings) == 1
