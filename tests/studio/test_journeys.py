@@ -326,6 +326,7 @@ def test_audit_ledger_and_attacks(studio, enter, shoot):
     shoot(page, "ledger")
 
     page.get_by_role("link", name="Attacks").click()
+    page.get_by_role("heading", name="Attacks").wait_for()  # `all` waits for nothing
     for i, button in enumerate(page.locator(".story button").all()):
         button.click()
         page.locator(".lesson").nth(i).wait_for(timeout=LONG)
