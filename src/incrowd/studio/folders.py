@@ -49,7 +49,11 @@ class Folders:
         """
         if not name.strip() or "\x00" in name or "://" in name:
             raise InputError("This is no name of a file.", code="path-outside", remedy="Choose a file by its path.")
-        path = ((base or self.roots[0]) / name).resolve()
+        try:
+            path = ((base or self.roots[0]) / name).resolve()
+            path.exists()  # refuses a name that is too long
+        except (OSError, RuntimeError, ValueError):
+            raise InputError("This is no name of a file.", code="path-outside", remedy="Choose a file.") from None
         if not self._holds(path):
             raise InputError(
                 "This path leads out of the folders that the studio was given.",
@@ -65,16 +69,22 @@ class Folders:
         """The files of a table, given by a name or a pattern, all of them inside."""
         if glob.has_magic(name):
             start = base or self.roots[0]
-            fixed = Path(*(part for part in (start / name).parts if not glob.has_magic(part)))
+            fixed = start.joinpath(*(part for part in Path(name).parts if not glob.has_magic(part)))
             self.inside(str(fixed))  # before anything is looked for
-            return [str(self.inside(str(path))) for path in api.find_files([str(start / name)])]
+            # Only what was asked for is a pattern; the folder's own name may hold brackets.
+            pattern = name if Path(name).is_absolute() else f"{glob.escape(str(start))}/{name}"
+            return [str(self.inside(str(path))) for path in api.find_files([pattern])]
         return [str(self.inside(name, base=base))]
 
     def require_policy(self, text: str, base: Path) -> Any:
         """A policy, all of whose files lie inside."""
         policy = api.policy_from_text(text)  # looks for no file
         for name in api.policy_paths(policy):
-            self.table(name, base=base)
+            # The data may be a pattern; every other name is taken as it is written.
+            if name != policy.data.path or not glob.has_magic(name):
+                self.inside(name, base=base)
+        if policy.data.path is not None:
+            self.table(policy.data.path, base=base)
         return api.policy_from_text(text, base)
 
     def listing(self, name: str | None, kind: str) -> dict[str, Any]:
@@ -82,6 +92,8 @@ class Folders:
         here = self.inside(name) if name else self.roots[0]
         if not here.is_dir():
             here = here.parent
+        if not here.is_dir() or not self._holds(here):
+            raise InputError("There is no such folder.", code="not-found", remedy="Choose one that is there.")
         folders, files = [], []
         with os.scandir(here) as entries:
             for entry in sorted(entries, key=lambda e: e.name.lower())[:_MOST]:

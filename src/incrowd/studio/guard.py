@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from incrowd import api
-from incrowd.errors import InputError
+from incrowd.errors import IncrowdError, InputError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -61,7 +61,7 @@ class Guard:
         elif scope["path"] == "/enter":
             await self._enter(scope, receive, send_on, headers)
         elif scope["path"].startswith("/static/") and scope["method"] == "GET":
-            await self.app(scope, receive, send_on)  # the same for everyone
+            await self._pass_on(scope, receive, send_on)  # the same for everyone
         elif not self._knows(headers):
             await self._refuse(
                 scope, receive, send_on, "This window has not been let in, or the studio was started anew.", 403
@@ -69,7 +69,28 @@ class Guard:
         elif not self._from_here(scope["method"], headers):
             await self._refuse(scope, receive, send_on, "The request comes from another page.", 403)
         else:
-            await self.app(scope, receive, send_on)
+            await self._pass_on(scope, receive, send_on)
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Have it answered. Of a bug only its kind is told, and nothing is logged: its text might quote data."""
+        started = False
+
+        async def noticed(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noticed)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
+            if started:
+                return
+            bug = IncrowdError(
+                f"An unexpected {type(error).__name__} stopped the studio. This is a bug.",
+                code="internal",
+                remedy="Please report it.",
+            )
+            await refusal(bug, 500, wants_page(scope))(scope, receive, send)
 
     def is_our_name(self, host: str) -> bool:
         """Whether a request was sent to this service by a name that only it can have.

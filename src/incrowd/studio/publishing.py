@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -101,8 +102,11 @@ def undoing(target: Path) -> Callable[[], bool]:
     started = time.time() - 1
 
     def undo() -> bool:
+        if not target.parent.is_dir():
+            return False
+        half_written = re.compile(rf"\.{re.escape(target.name)}(\.internal)?\.[0-9a-f]{{8}}\.part")
         for path in target.parent.iterdir():
-            if path.name.startswith(f".{target.name}.") and path.name.endswith(".part"):
+            if half_written.fullmatch(path.name):
                 shutil.rmtree(path, ignore_errors=True)
         internal = api.internal_folder(target)
         if target.is_dir():

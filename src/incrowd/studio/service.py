@@ -82,19 +82,14 @@ def application(folders: Folders, address: str, *, token: str, largest_upload: i
             code = "not-found" if error.status_code == 404 else "method-not-allowed"
             error = InputError("There is nothing here.", code=code, remedy="Go back to the studio's pages.")
         if not isinstance(error, IncrowdError):
-            # Only its kind: its text might quote data.
-            error = IncrowdError(
-                f"An unexpected {type(error).__name__} stopped the studio. This is a bug.",
-                code="internal",
-                remedy="Please report it.",
-            )
+            raise error  # to the guard, which says only its kind
         status = _STATUS.get(error.code, 409 if isinstance(error, GuaranteeError) else 400)
         answer: Response = refusal(error, status, wants_page(request.scope))
         return answer
 
     return Starlette(
         routes=studio.routes(),
-        exception_handlers={HTTPException: refused, IncrowdError: refused, Exception: refused},
+        exception_handlers={HTTPException: refused, IncrowdError: refused},
         middleware=[Middleware(Guard, address=address, token=token, headers=api.SERVICE_HEADERS)],
         lifespan=lifespan,
     )
@@ -177,7 +172,10 @@ class Studio:
         if isinstance(data, dict) and isinstance(data.get("upload"), str):
             return [str(self.uploads[data["upload"]].path)]
         if isinstance(data, dict) and isinstance(data.get("path"), str):
-            return self.folders.table(data["path"], base=base)
+            found = self.folders.table(data["path"], base=base)
+            if not all(Path(name).exists() for name in found):  # or else it would be looked for as a pattern
+                raise InputError("There is no such file.", code="data-not-found", remedy="Choose one that is there.")
+            return found
         raise InputError("No table is chosen.", code="data-missing", remedy="Choose one under Data and policy.")
 
     def _base(self, asked: Mapping[str, Any]) -> Path:
@@ -200,7 +198,7 @@ class Studio:
             "columns": lambda a: self.jobs.start("columns", {"data": self._table(a.get("data"))}),
             "verify": lambda a: self.jobs.start("verify", {"folder": str(self.folders.inside(str(a.get("folder"))))}),
         }
-        if kind not in starts:
+        if not isinstance(kind, str) or kind not in starts:
             raise _malformed("There is no such work.")
         return _json(starts[kind](asked).to_dict())
 

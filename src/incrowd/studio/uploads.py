@@ -67,4 +67,5 @@ class Uploads:
 def _plain(name: str) -> str:
     """A name that is only a name: the ending says what kind of file it is."""
     last = re.split(r"[/\\]", name)[-1]
-    return re.sub(r"[^\w .()-]", "_", last).lstrip(". -")[-120:] or "table"
+    plain = re.sub(r"[^\w .()-]", "_", last).lstrip(". -")
+    return plain.encode(errors="replace")[-120:].decode(errors="ignore") or "table"  # file systems count bytes

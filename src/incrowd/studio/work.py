@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from incrowd import api
-from incrowd.errors import IncrowdError
+from incrowd.errors import IncrowdError, InputError
 
 _PAUSE = 0.05  # seconds between two reports
 
@@ -81,6 +81,11 @@ def _draft(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
     names = [Path(name) for name in arguments["data"]]
     os.chdir(names[0].parent)  # the draft names the table as it is called in its folder
     data = arguments["pattern"] or names[0].name
+    found = {str(path.resolve()) for path in api.find_files([data])}
+    if found != set(arguments["data"]):  # links: what the pattern finds here is not what was looked through
+        raise InputError(
+            "These files lie in several folders.", code="path-outside", remedy="Choose files of one folder."
+        )
     draft = api.draft_policy(data, "-", progress=tell)
     return {
         "text": draft.text,
