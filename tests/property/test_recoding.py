@@ -1,13 +1,16 @@
 """The lattice walk against brute force, and the score's sensitivity against every neighbour."""
 
 import itertools
+from collections import Counter
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incrowd.recoding import choice
+from incrowd.recoding import lattice as walking
 from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
 from incrowd.recoding.lattice import Ladder, Lattice
 
@@ -69,6 +72,34 @@ def test_the_walk_visits_every_node_once_with_the_right_cells(table):
         assert len(visits) == 1
         assert sorted(zip(*visits[0], strict=True)) == brute(lattice, codes, counts, node)
         assert lattice.node_at(lattice.number(node)) == node
+
+
+@settings(max_examples=120, deadline=None)
+@given(tables(), st.integers(0, 12), st.booleans())
+def test_cells_of_few_records_may_be_left_out_and_no_others(table, least, shared):
+    lattice, codes, counts = table
+    seen = {}
+    with pytest.MonkeyPatch.context() as context:
+        if shared:
+            context.setattr(walking, "_MANY_CELLS", 1)
+            context.setattr(walking.os, "cpu_count", lambda: 3)
+        lattice.walk(codes, counts, lambda node, c, w: seen.__setitem__(node, (c.tolist(), w.tolist())), least=least)
+    for node in lattice.nodes():
+        true, shown = brute(lattice, codes, counts, node), list(zip(*seen.get(node, ((), ())), strict=True))
+        assert not Counter(shown) - Counter(true)
+        assert sorted(c for c in shown if c[0] >= least) == [c for c in true if c[0] >= least]
+
+
+def test_what_goes_wrong_in_a_thread_is_raised():
+    rng = np.random.default_rng(1)
+    ladder = Ladder((np.arange(64), np.arange(64) // 8), (np.zeros(64, dtype=np.int64), np.zeros(8, dtype=np.int64)))
+    columns = [rng.integers(0, 64, 150_000) for _ in range(4)]
+
+    def fail(node, cells, weights):
+        raise ZeroDivisionError
+
+    with patch.object(walking.os, "cpu_count", lambda: 2), pytest.raises(ZeroDivisionError):
+        Lattice([ladder] * 4).walk(columns, np.ones(150_000, dtype=np.int64), fail)
 
 
 @settings(max_examples=60, deadline=None)

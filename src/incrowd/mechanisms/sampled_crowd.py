@@ -189,7 +189,7 @@ def choose_levels(
         ladders.append(Ladder(maps, weights))
     node = choose(
         Lattice(ladders),
-        [known[a.name].codes.astype(np.int64) for a in attributes],
+        [known[a.name].codes for a in attributes],
         known.counts,
         k=settings.k,
         beta=settings.beta,

@@ -92,6 +92,11 @@ class SurvivalTable:
         line = self.table[-1] + self.slope * np.arange(1, total - top + 1)
         return SurvivalTable(np.concatenate((self.table, line)), self.slope, self.largest_step)
 
+    @property
+    def least(self) -> int:
+        """The smallest count with any value: smaller cells add nothing to a score."""
+        return int(np.argmax(self.table > 0))
+
     def values(self, counts: Codes) -> Codes:
         """The value of each cell."""
         top = len(self.table) - 1
@@ -133,7 +138,7 @@ def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int,
         def visit(node: Node, cells: Codes, weights: Codes) -> None:
             scores[lattice.number(node)] = _score(survival, cells, weights)
 
-        lattice.walk(columns, counts, visit)
+        lattice.walk(columns, counts, visit, least=survival.least)
         return lattice.node_at(noisy_max(scores, sensitivity, epsilon))
     node: Node = tuple(ladder.height for ladder in lattice.ladders)
     steps = min(_STEPS, sum(node))

@@ -9,14 +9,22 @@ raw. A cell is a pair (prefix, suffix) of small integers: the prefix stands for 
 the raw rest. Raising column j by one level merges cells with equal prefix, code and remaining suffix. For the last
 column there is no rest, and by the renumbering cells to be merged already stand next to each other: no sorting at
 all. So the column with most levels goes last, where most nodes are.
+
+Cells of few records are often of no interest, as where only crowds of k will be shown. Then a prefix of fewer records
+is not followed any further, whatever stands behind it. Columns of many values go first, which makes prefixes small
+soonest.
 """
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from threading import Semaphore
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +33,11 @@ from incrowd.errors import InternalError
 
 Codes = NDArray[np.int64]
 Node = tuple[int, ...]
+
+_MANY_CELLS = 1 << 17  # from here on the work under each prefix outweighs what handing it to another thread costs
+_SHARED_DEPTH = 2
+_BYTES_PER_CELL = 80  # what one thread's part of a walk takes, about
+_THREADS_MEMORY = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +111,28 @@ class Lattice:
             levels.append(level)
         return tuple(reversed(levels))
 
-    def walk(self, columns: Sequence[Codes], counts: Codes, visit: Callable[[Node, Codes, Codes], None]) -> None:
+    def walk(
+        self,
+        columns: Sequence[Codes],
+        counts: Codes,
+        visit: Callable[[Node, Codes, Codes], None],
+        *,
+        least: int = 0,
+    ) -> None:
         """Call `visit(node, counts, weights)` once for every node, with one entry for every non-empty cell.
 
         Args:
             columns: the raw codes of each cell, column by column.
             counts: how many records each cell holds.
-            visit: must not keep or change the arrays that it is given.
+            visit: must not keep or change the arrays that it is given; several threads may call it at once.
+            least: cells of fewer records are of no interest: they may be left out, and so may nodes without others.
         """
         if len(counts) == 0:
             nothing = np.zeros(0, dtype=np.int64)
             for node in self.nodes():
                 visit(node, nothing, nothing)
             return
-        _Walk(self.ladders, columns, counts, visit).descend()
+        _Walk(self.ladders, columns, counts, visit, least).descend()
 
     def cells(self, node: Node, columns: Sequence[Codes], counts: Codes) -> tuple[Codes, Codes]:
         """One node's counts and weights, counted from scratch."""
@@ -162,7 +183,7 @@ class Fold:
         self.tails: list[Codes] = []
         self.ends = [np.arange(self.suffixes[0])]
         for i in reversed(order):
-            code = ladders[i].in_order[0][np.asarray(columns[i], dtype=np.int64)]
+            code = ladders[i].in_order[0][columns[i]]
             tails = self.suffixes[-1]
             distinct, suffix = ranked(code * tails + suffix, len(ladders[i].maps[0]) * tails)
             self.heads.append(distinct // tails)
@@ -189,7 +210,23 @@ class Fold:
             order = np.argsort(keys, kind="stable")
             keys, counts = keys[order], counts[order]
         at = np.flatnonzero(starts(keys))
-        return keys[at], np.add.reduceat(counts, at)
+        return keys.take(at), totals(counts, at)
+
+
+class _Cells(NamedTuple):
+    """The cells of a table whose first columns have their levels, sorted by prefix and suffix.
+
+    Attributes:
+        prefix: what stands for the first columns.
+        weight: the weight of each prefix.
+        suffix: what stands for the other columns, raw.
+        counts: the records.
+    """
+
+    prefix: Codes
+    weight: Codes
+    suffix: Codes
+    counts: Codes
 
 
 class _Walk(Fold):
@@ -201,47 +238,81 @@ class _Walk(Fold):
         columns: Sequence[Codes],
         counts: Codes,
         visit: Callable[[Node, Codes, Codes], None],
+        least: int,
     ) -> None:
         self.visit = visit
-        places = sorted(range(len(ladders)), key=lambda i: -len(ladders[i].maps[0]))
-        last = max(places, key=lambda i: (ladders[i].height, -len(ladders[i].maps[0])))
-        places.remove(last)
-        self.order = [*places, last]
+        self.least = least
+        # Columns of many values first: they split the table soonest into prefixes of too few records.
+        self.order = sorted(range(len(ladders)), key=lambda i: -len(ladders[i].maps[0]))
+        if least <= 1:  # no prefix has too few
+            last = max(self.order, key=lambda i: (ladders[i].height, -len(ladders[i].maps[0])))
+            self.order.remove(last)
+            self.order.append(last)
         super().__init__(ladders, self.order, columns, counts)
+        self._workers: Workers | None = None
+        # What is held at every depth is held in half the space, wherever it fits.
+        self._small = np.int32 if self.total < 1 << 31 else np.int64
+        self.heads = [self._held(table) for table in self.heads]
+        self.tails = [self._held(table) for table in self.tails]
+        self.cells = self._held(self.cells)
+        self.ends.clear()  # of no use here
+
+    def _held(self, values: Codes) -> Codes:
+        return values.astype(self._small, copy=False)
 
     def descend(self) -> None:
         """Visit every node."""
-        everything = np.arange(len(self.cells))
-        nothing = np.zeros(len(self.cells), dtype=np.int64)
-        self._descend(0, nothing, np.zeros(1, dtype=np.int64), everything, self.cells, ())
+        size = len(self.cells)
+        top = _Cells(np.zeros(size, np.int64), np.zeros(1, np.int64), self._held(np.arange(size)), self.cells)
+        threads = min(os.cpu_count() or 1, _THREADS_MEMORY // (_BYTES_PER_CELL * size))
+        if threads <= 1 or size < _MANY_CELLS or len(self.order) <= _SHARED_DEPTH:
+            self._descend(top, ())
+            return
+        with Workers(threads) as self._workers:
+            self._descend(top, ())
 
-    def _descend(self, depth: int, prefix: Codes, weight: Codes, suffix: Codes, counts: Codes, levels: Node) -> None:
-        """Cells are sorted by (prefix, suffix); `weight` belongs to prefixes."""
-        code, rest = self.heads[depth].take(suffix), self.tails[depth].take(suffix)
+    def _descend(self, cells: _Cells, levels: Node) -> None:
+        """Visit every node that begins with these levels."""
+        depth = len(levels)
+        prefix, weight, suffix, counts = cells
+        if len(prefix) == 0:
+            return
+        code = self.heads[depth].take(suffix)
         if depth == len(self.order) - 1:
             self._last(prefix, weight, code, counts, levels)
             return
-        rests = self.suffixes[depth + 1]
+        rest, rests = self.tails[depth].take(suffix), self.suffixes[depth + 1]
+        longer = prefix * len(self.weights[depth][0]) + code
+        del cells, prefix, code, suffix  # what is held at every depth adds up
         for level, (step, weights) in enumerate(zip(self.steps[depth], self.weights[depth], strict=True)):
-            size = len(weights)
-            code = step.take(code)
-            longer = prefix * size + code
             if level:
-                merged, counts = self.merge(longer * rests + rest, counts, (len(weight) * size) * rests)
+                prefix = longer // len(step)
+                longer = prefix * len(weights) + step.take(longer - prefix * len(step))
+                merged, counts = self.merge(longer * rests + rest, counts, len(weight) * len(weights) * rests)
                 longer = merged // rests
-                rest = merged - longer * rests
-                prefix = longer // size
-                code = longer - prefix * size
-            first = starts(longer)
-            kept = longer[first]
-            self._descend(
-                depth + 1,
-                np.cumsum(first) - 1,
-                weight.take(kept // size) + weights.take(kept % size),
-                rest,
-                counts,
-                (*levels, level),
-            )
+                rest, counts = self._held(merged - longer * rests), self._held(counts)
+                del prefix, merged
+            if self._workers is not None and depth + 1 == _SHARED_DEPTH:
+                below = self._below(longer, rest, counts, weight, weights)
+                self._workers.do(partial(self._descend, below, (*levels, level)))
+                del below
+            else:
+                self._descend(self._below(longer, rest, counts, weight, weights), (*levels, level))
+
+    def _below(self, longer: Codes, rest: Codes, counts: Codes, weight: Codes, weights: Codes) -> _Cells:
+        """The cells one column deeper, without those under prefixes of too few records."""
+        first = starts(longer)
+        at = np.flatnonzero(first)
+        prefix = np.cumsum(first, dtype=np.int64) - 1
+        # No cell under a prefix holds more records than the prefix does.
+        enough = totals(counts, at) >= self.least
+        if not enough.all():
+            chosen = np.flatnonzero(enough.take(prefix))
+            prefix = (np.cumsum(enough) - 1).take(prefix.take(chosen))
+            rest, counts = rest.take(chosen), counts.take(chosen)
+            at = at[enough]
+        kept = longer.take(at)
+        return _Cells(prefix, weight.take(kept // len(weights)) + weights.take(kept % len(weights)), rest, counts)
 
     def _last(self, prefix: Codes, weight: Codes, code: Codes, counts: Codes, levels: Node) -> None:
         """All levels of the last column: cells that merge stand next to each other."""
@@ -251,7 +322,7 @@ class _Walk(Fold):
                 first = starts(prefix)
                 first[1:] |= code[1:] != code[:-1]
                 at = np.flatnonzero(first)
-                counts = np.add.reduceat(counts, at)
+                counts = totals(counts, at)
                 prefix, code = prefix.take(at), code.take(at)
             cell_weights = weight.take(prefix)
             cell_weights += weights.take(code)
@@ -261,12 +332,51 @@ class _Walk(Fold):
             self.visit(tuple(node), counts, cell_weights)
 
 
+class Workers:
+    """Some threads, and no more work waiting for them than they can begin: what waits holds memory.
+
+    NumPy lets other threads run while it works on arrays.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads)
+        self._free = Semaphore(threads)
+        self._given: list[Future[None]] = []
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Have something done, as soon as a thread is free."""
+        self._free.acquire()
+        given = self._pool.submit(work)
+        given.add_done_callback(lambda _: self._free.release())
+        self._given.append(given)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Wait until all is done; what went wrong there is raised here."""
+        self._pool.shutdown(cancel_futures=kind is not None)
+        if kind is None:
+            for given in self._given:
+                given.result()
+
+
 def starts(values: Codes) -> NDArray[np.bool_]:
     """Where a run of equal values starts; there is at least one value."""
     first = np.empty(len(values), dtype=np.bool_)
     first[0] = True
     np.not_equal(values[1:], values[:-1], out=first[1:])
     return first
+
+
+def totals(counts: Codes, at: Codes) -> Codes:
+    """The sums of runs that start at the places given; several times faster than `reduceat` where runs are short."""
+    upto = np.cumsum(counts)
+    ends = np.empty(len(at), dtype=np.int64)
+    upto.take(at[1:] - 1, out=ends[:-1])
+    ends[-1] = upto[-1]
+    ends[1:] -= ends[:-1].copy()
+    return ends
 
 
 def ranked(keys: Codes, space: int) -> tuple[Codes, Codes]:
