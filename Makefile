@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPLETE := $(VENV)/.complete
 
-.PHONY: help setup demo test lint types machine check bench reference site constraints clean
+.PHONY: help setup demo test lint types machine check bench record reference site constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -58,6 +58,11 @@ test: lint types check
 bench: $(COMPLETE)
 	$(BIN)/python -m bench
 
+# The same, kept in bench/recorded.json and written into README.md and docs/cost.md.
+record: $(COMPLETE)
+	$(BIN)/python -m bench --record
+	$(BIN)/python -m bench.readme
+
 reference: $(COMPLETE)
 	$(BIN)/python docs/reference.py
 
@@ -69,4 +74,4 @@ constraints: $(COMPLETE)
 	$(BIN)/uv pip compile --quiet --upgrade --no-header --no-annotate --extra dev pyproject.toml -o constraints.txt
 
 clean:
-	rm -rf $(VENV) build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) bench/.rivals build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,17 +2,14 @@
 
 The same table, a million people, in PostgreSQL (a server of our own) and in SQLite: once with few distinct rows, once
 with a floating-point number in each row that is cut into ten bins. Histograms are compared before anything is timed.
-Times are medians of several runs; beside them stands the bare GROUP BY of the same columns, as far as there is one.
+Where nothing is cut into bins, the bare GROUP BY of the same columns stands beside it.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import statistics
-import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -21,11 +18,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from bench.measuring import Row, in_turns, main
 from incrowd.domain import Bins, Categories, Coding, IntegerRange
 from incrowd.sources import open_source
 from incrowd.sources.databases import DatabaseSource
 
-ROWS, RUNS = 1_000_000, 3
 TOWNS = tuple(f"town number {i}" for i in range(40))
 PLAIN = [
     Coding("sex", Categories(("f", "m", "x"))),
@@ -49,15 +46,15 @@ class _Streamed(DatabaseSource):
         return scan(list(wanted)), None
 
 
-def people() -> pa.Table:
+def people(rows: int) -> pa.Table:
     rng = np.random.default_rng(8)
     return pa.table(
         {
-            "sex": np.array(["f", "m", "x"])[rng.choice(3, ROWS, p=[0.5, 0.49, 0.01])],
-            "town": np.array(TOWNS)[(40 * rng.random(ROWS) ** 3).astype(int)],
-            "age": (100 * rng.random(ROWS) ** 2).astype(np.int32),
-            "children": rng.integers(0, 4, ROWS, dtype=np.int32),
-            "income": 100 * rng.random(ROWS),
+            "sex": np.array(["f", "m", "x"])[rng.choice(3, rows, p=[0.5, 0.49, 0.01])],
+            "town": np.array(TOWNS)[(40 * rng.random(rows) ** 3).astype(int)],
+            "age": (100 * rng.random(rows) ** 2).astype(np.int32),
+            "children": rng.integers(0, 4, rows, dtype=np.int32),
+            "income": 100 * rng.random(rows),
         }
     )
 
@@ -100,43 +97,34 @@ def places(table: pa.Table) -> Iterator[dict[str, tuple[str, Any]]]:
         yield found
 
 
-def median(work: Callable[[], Any]) -> float:
-    times = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def main() -> None:
-    table = people()
-    with places(table) as databases:
+def run(quick: bool = False) -> Iterator[Row]:
+    """Counting in the database against streaming its rows, and against its bare GROUP BY."""
+    rows, repeats = (20_000, 1) if quick else (1_000_000, 3)
+    with places(people(rows)) as databases:
         if not databases:
-            print("Neither driver is installed (extras 'postgres' and 'sqlite').")
+            yield Row("SQLite, few", "counting in databases", note="neither driver is installed (postgres, sqlite)")
         for name, (address, connection) in databases.items():
             for shape, codings in SHAPES.items():
                 source = open_source(address, table="people")
                 columns = ", ".join(f'"{coding.column}"' for coding in codings)
-
-                def pushed(source: Any = source, codings: list[Coding] = codings) -> Any:
-                    return source.count_by(codings)
-
-                def streamed(source: Any = source, codings: list[Coding] = codings) -> Any:
-                    return _Streamed(source).count_by(codings)
 
                 def bare(connection: Any = connection, columns: str = columns) -> None:
                     with connection.cursor() as cursor:
                         cursor.execute(f"SELECT {columns}, count(*) FROM people GROUP BY {columns}")
                         cursor.fetch_arrow_table()
 
-                if pushed() != streamed():
-                    sys.exit(f"{name}: the two ways do not count the same")
-                here, there = median(streamed), median(pushed)
-                least = f"{median(bare):.2f} s" if shape == "few distinct rows" else "none"
-                times = f"streamed {here:.2f} s, counted there {there:.2f} s, ratio {there / here:.2f}"
-                print(f"  {name:10} {shape:17} {times}, bare GROUP BY {least}", flush=True)
+                works = {
+                    "there": lambda s=source, c=codings: s.count_by(c),
+                    "streamed": lambda s=source, c=codings: _Streamed(s).count_by(c),
+                    **({"bare": bare} if shape == "few distinct rows" else {}),
+                }
+                assert works["there"]() == works["streamed"](), "both ways must count the same"
+                took = in_turns(works, repeats)
+                key, what = f"{name}, {shape.split()[0]}", f"counting {rows:,} rows in {name}, {shape}"
+                yield Row(key, what, took["there"], "streaming the rows", took["streamed"])
+                if "bare" in took:
+                    yield Row(f"{key}, bare", what, took["there"], "its bare GROUP BY", took["bare"])
 
 
 if __name__ == "__main__":
-    main()
+    main(run)

@@ -1,14 +1,13 @@
-"""How long the planner takes, as a ratio to one evaluation of SciPy's incomplete beta function over 10⁵ points."""
+"""How long the planner takes, against one evaluation of SciPy's incomplete beta function over 10⁵ points."""
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from bench.measuring import Row, in_turns, main
 from incrowd.guarantees.crowd import plan
 
 CASES: dict[str, dict[str, Any]] = {
@@ -21,30 +20,17 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def seconds(work: Callable[[], object], repeats: int = 5) -> float:
-    """The median of several runs, after one to warm up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
-def run() -> dict[str, dict[str, float]]:
-    """Seconds and ratio for each case."""
+def run(quick: bool = False) -> Iterator[Row]:
+    """Six plans."""
     from scipy.special import betainc
 
     sizes = np.arange(1.0, 100_001.0)
-    unit = seconds(lambda: betainc(20.0, sizes, 0.1))
-    results = {}
-    for name, arguments in CASES.items():
-        taken = seconds(lambda arguments=arguments: plan(**arguments))  # type: ignore[misc]
-        results[name] = {"seconds": taken, "ratio": taken / unit}
-    return results
+    for number, (name, arguments) in enumerate(CASES.items(), start=1):
+        works = {"plan": lambda a=arguments: plan(**a), "unit": lambda: betainc(20.0, sizes, 0.1)}
+        in_turns(works, 1)  # to warm up
+        took = in_turns(works, 1 if quick else 5)
+        yield Row(f"plan {number}", name, took["plan"], "10⁵ incomplete betas", took["unit"])
 
 
 if __name__ == "__main__":
-    for case, figures in run().items():
-        print(f"{case:56s} {figures['seconds'] * 1000:8.1f} ms   {figures['ratio']:6.2f} ×")
+    main(run)

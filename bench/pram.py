@@ -1,29 +1,32 @@
-"""How long it takes to randomise a table, and how much memory: `python bench/pram.py [--records N] [--wide]`."""
+"""How long it takes to redraw every record of a table, and how much memory the two ways to do it take.
+
+A census with few possible cells, redrawn on the array of cells and, for comparison, record by record; and one with 20
+thousand million possible cells, redrawn record by record. Each in a process of its own, which also makes the table.
+"""
 
 from __future__ import annotations
 
-import argparse
 import math
-import resource
-import time
+import sys
+from collections.abc import Iterator
 
 import numpy as np
 
+from bench.measuring import Row, command, main
 from incrowd.guarantees.randomisation import RetentionReplacement
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms import pram
 from incrowd.randomness import RandomSource
 
-CENSUS = (2, 18, 12, 3, 3, 18, 20)
-WIDE = (100, 100, 50, 20, 20, 10, 10)
+SHAPES = {"census": (2, 18, 12, 3, 3, 18, 20), "wide": (100, 100, 50, 20, 20, 10, 10)}
 
 
 def population(records: int, sizes: tuple[int, ...]) -> Histogram:
     """So many people with skewed, dependent values, made a chunk at a time."""
     rng = np.random.default_rng(1)
     whole: Histogram | None = None
-    for start in range(0, records, 1 << 22):
-        size = min(1 << 22, records - start)
+    for start in range(0, records, 1 << 20):
+        size = min(1 << 20, records - start)
         latent = rng.beta(2, 4, size)
         columns = []
         for i, values in enumerate(sizes):
@@ -35,28 +38,33 @@ def population(records: int, sizes: tuple[int, ...]) -> Histogram:
     return whole
 
 
-def main() -> None:
-    """Time one run."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=2_458_285)
-    parser.add_argument("--wide", action="store_true", help="a domain of 20 thousand million cells")
-    parser.add_argument("--way", choices=["auto", "cells", "records"], default="auto")
-    options = parser.parse_args()
-    sizes = WIDE if options.wide else CENSUS
-    table = population(options.records, sizes)
-    made = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def work(shape: str, records: int, way: str) -> None:
+    """Makes a population and redraws it in some way; or does not, to see what the population alone takes."""
+    sizes = SHAPES[shape]
+    table = population(records, sizes)
     rho = pram.as_drawn(0.3)
     blocks = [pram.Block((f"a{i}",), (n,), RetentionReplacement(rho, n)) for i, n in enumerate(sizes)]
-    ways = {"auto": pram.run, "cells": pram._on_cells, "records": pram._by_record}  # noqa: SLF001
-    begin = time.perf_counter()
-    published = ways[options.way](table, blocks, RandomSource())
-    taken = time.perf_counter() - begin
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(
-        f"{options.records:,} records, {len(table):,} cells of {math.prod(sizes):,} -> {len(published):,} cells: "
-        f"{taken:.2f} s; memory {made:,.0f} MB before, {peak:,.0f} MB at most"
-    )
+    redraw = {"auto": pram.run, "record": pram._by_record}.get(way)  # noqa: SLF001
+    assert redraw is None or redraw(table, blocks, RandomSource()).total == records, "no record may be lost"
+
+
+def run(quick: bool = False) -> Iterator[Row]:
+    """Two populations, redrawn."""
+    records = 100_000 if quick else 4_500_000
+    for shape, sizes in SHAPES.items():
+        took = {
+            way: command("python", "-m", "bench.pram", shape, str(records), way)
+            for way in ("none", "auto", *(["record"] if shape == "census" else []))
+        }
+        name = f"redrawing {records:,} records, {math.prod(sizes):,} possible cells"
+        figures = {"records": records}
+        yield Row(shape, name, took["auto"], "making the table alone", took["none"], figures=figures)
+        if "record" in took:
+            yield Row(f"{shape}, ways", name, took["auto"], "record by record", took["record"], figures=figures)
 
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 4:
+        work(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    else:
+        main(run)

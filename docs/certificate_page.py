@@ -69,7 +69,7 @@ COMMON: dict[Path_, str] = {
     ("columns", "labels"): "All that a column could show, whether or not it occurs; null is a missing value.",
     ("policy",): "The policy, complete, with every default spelled out.",
     ("policy_digest",): "SHA-256 of the policy in canonical form. `incrowd ledger show` lists releases by it.",
-    ("files",): "The table and the report, each with its `sha256` and its size in `bytes`.",
+    ("files",): "The table, or each of its parts, and the report, each with its `sha256` and its size in `bytes`.",
     ("software",): "The versions of incrowd, Python and the libraries that count, draw and write.",
     ("randomness",): "Where the random bits came from.",
     ("created",): "The day, in UTC.",
@@ -196,7 +196,7 @@ SIGNATURE = """
 
 `incrowd release --sign-with KEY` adds a field `signature` with `algorithm` (`Ed25519`), `public_key` (32 bytes, base64)
 and `value` (64 bytes, base64). It covers the `format` and the `digest`, and by the digest everything else.
-`incrowd keys` makes a pair of keys. `incrowd verify FOLDER --public-key FILE` fails unless the signature is there,
+`incrowd keys` makes a pair of keys. `incrowd verify FOLDER --key FILE` fails unless the signature is there,
 valid, and by that key. Without a key, a signature that is there must be valid by the key that it names, which says
 nothing about whose it is.
 

@@ -1,6 +1,6 @@
-"""Writes the reference pages that follow from the code: `python docs/reference.py` (or `make reference`).
+"""Writes the pages and pictures that follow from the code: `python docs/reference.py` (or `make reference`).
 
-A test fails when a page no longer says what the code says.
+A test fails when one of them no longer says what the code says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def errors_page() -> str:
         '`--json` an error is `{"error": {"code", "message", "remedy", "details"}}`. Messages never contain values '
         "from the data. Exit codes: 2 bad input, 3 a promise that cannot be kept, 1 a bug.\n"
     )
-    return NOTE + intro + "".join(f"\n### `{code}`\n\n{text}\n" for code, text in sorted(CODES.items()))
+    return NOTE + intro + "".join(f"\n## `{code}`\n\n{text}\n" for code, text in sorted(CODES.items()))
 
 
 def commands_page() -> str:
@@ -63,7 +63,7 @@ def _sections(command: click.Command, path: str, parent: click.Context) -> list[
             for text in _sections(sub, f"{path} {name}", context)
         ]
         return [f"\n## `{path}`\n\n{(command.help or '').strip()}\n", *inner]
-    return [f"\n### `{path}`\n\n```text\n{command.get_help(context)}\n```\n"]
+    return [f"\n{'#' * path.count(' ')}# `{path}`\n\n```text\n{command.get_help(context)}\n```\n"]
 
 
 PAGES = {"errors.md": errors_page, "commands.md": commands_page, "certificate.md": certificate_page}
@@ -71,3 +71,5 @@ PAGES = {"errors.md": errors_page, "commands.md": commands_page, "certificate.md
 if __name__ == "__main__":
     for file, page in PAGES.items():
         (HERE / file).write_text(page(), encoding="utf-8")
+    for file, draw in runpy.run_path(str(HERE / "pictures.py"))["PICTURES"].items():
+        (HERE / "pictures" / file).write_text(draw(), encoding="utf-8")

@@ -29,3 +29,38 @@ def benchmark_data() -> Path:
     if not (folder / "adult" / "adult.csv").is_file():
         pytest.skip("the benchmark tables are not here; set INCROWD_BENCHMARK_DATA to their folder")
     return folder
+
+
+# --- tests that share something which takes long to start -------------------------------------------------------------
+
+GROUPS = {
+    "spark": ("tests/conformance/spark/", "[spark_"),
+    "browser": ("tests/studio/test_journeys", "tests/studio/test_safety"),
+}
+
+
+def group_of(nodeid):
+    """The group of tests that one process must run, by the names of tests; None for those that any process may run."""
+    return next((group for group, marks in GROUPS.items() if any(mark in nodeid for mark in marks)), None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadgroup` by names: of marks, xdist 3.8 sees nothing under pytest 9.2 (pytest-xdist, issue 1386)."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class ByName(LoadGroupScheduling):
+        def _split_scope(self, nodeid):
+            return group_of(nodeid) or nodeid
+
+    return ByName(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Names and marks say the same."""
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if group_of(item.nodeid) != (mark.args[0] if mark else None):
+            raise pytest.UsageError(f"{item.nodeid}: its xdist_group is not the one in tests/conftest.py")

@@ -171,20 +171,15 @@ def read_counts(path: str | Path) -> NDArray[np.int64]:
     return counts
 
 
-def count_rows(data: Any, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
-    """How often each distinct row of a table occurs, over all of its columns or some of them."""
+def count_rows(data: Any, columns: Sequence[str] | None = None, **reading: Any) -> NDArray[np.int64]:
+    """How often each distinct row of a table occurs, over all of its columns or some of them.
+
+    `reading` says how to read it: `table`, `engine`, `delimiter` and so on; see `incrowd.sources.options.Options`.
+    """
     from incrowd.sources import open_source
     from incrowd.sources.distinct import distinct_counts
-    from incrowd.sources.duckdb import DuckDBSource
 
-    source = open_source(data)
-    if not isinstance(source, DuckDBSource):
-        raise DataError(
-            "Distinct rows are counted in local files and tables only.",
-            code="data-kind",
-            remedy="Count them where the table is, and give the counts.",
-        )
-    return distinct_counts(source, columns)
+    return distinct_counts(open_source(data, **reading), columns)
 
 
 def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan | Compared, path: str | Path) -> Path:
@@ -211,6 +206,7 @@ def look_at(
     levels: Mapping[str, int] | None = None,
     show_values: bool = False,
     progress: Progress | None = None,
+    **reading: Any,
 ) -> Looked:
     """A table as a policy would show it, or as it is: what `advise_sample` and `compare` look at.
 
@@ -221,6 +217,8 @@ def look_at(
         levels: levels of columns, instead of those that the policy fixes.
         show_values: let error messages show values from the data.
         progress: called with what is being done and the part of it that is done.
+        reading: how to read a table without a policy: `table`, `engine`, `delimiter` and so on, see
+            `incrowd.sources.options.Options`. With a policy only `table`, `engine` and `most_cells`.
     """
     from incrowd.comparing.tables import look_at
 
@@ -229,9 +227,9 @@ def look_at(
             if progress is not None:
                 progress("reading", part)
 
-        return count_table(data, policy, attributes, show_values=show_values, progress=tell)
+        return count_table(data, policy, attributes, show_values=show_values, progress=tell, **reading)
 
-    return look_at(thing, columns, levels or {}, count)
+    return look_at(thing, columns, levels or {}, count, reading)
 
 
 def advise_sample(looked: Looked, *, epsilon: float, delta: float, rows_unknown: int = 1) -> Advice:
@@ -262,18 +260,20 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> Verifica
     return verifying.verify(folder, public_key)
 
 
-def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None, mean: str | None = None) -> Estimates:
+def estimate(
+    folder: str | Path, by: str | Sequence[str], *, method: str | None = None, mean: str | None = None
+) -> Estimates:
     """A cross-tabulation of the population from a published folder, with standard errors.
 
     Args:
         folder: the published one.
-        by: the columns.
+        by: the columns, or the only one.
         method: for randomised releases: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too.
         mean: for randomised releases: a column whose mean is wanted in each group.
     """
     from incrowd.releases import estimate as estimating
 
-    return estimating.estimate(folder, by, method=method, mean=mean)
+    return estimating.estimate(folder, [by] if isinstance(by, str) else by, method=method, mean=mean)
 
 
 def make_keys(secret: str | Path, public: str | Path) -> None:
@@ -357,6 +357,8 @@ def draft_policy(
     delimiter: str | None = None,
     quote: str = '"',
     encoding: str | None = None,
+    table: str | None = None,
+    engine: str | None = None,
     progress: Progress | None = None,
 ) -> Draft:
     """Look at a table and draft a policy for it, saying what a person must decide.
@@ -364,12 +366,15 @@ def draft_policy(
     What is read off the data is marked in the draft: no guarantee covers it until a person has confirmed it.
 
     Args:
-        data: a file name or pattern, a pandas, Polars or Arrow table, or a DuckDB relation.
-        output: where to write the policy, ``-`` for nowhere; by default beside the file, if there is one.
+        data: a table as in `release`; None for one of Spark's catalogue, which `engine` and `table` name.
+        output: where to write the policy, ``-`` for nowhere; by default beside the file, if there is one, or under the
+            table's name in the current folder.
         overwrite: replace a file that is there.
         delimiter: what separates the fields of a text file; found out if not given.
         quote: what surrounds fields of a text file.
         encoding: of a text file; UTF-8 if not given.
+        table: the table that is meant, in a database that holds several, or in Spark's catalogue.
+        engine: the Spark cluster that reads the table. Of a large one, only a part is looked at.
         progress: called with what is being done and the part of it that is done.
     """
     from incrowd.drafting import draft
@@ -381,6 +386,8 @@ def draft_policy(
         delimiter=delimiter,
         quote=quote,
         encoding=encoding,
+        table=table,
+        engine=engine,
         progress=None if progress is None else lambda part: progress("reading", part),
     )
 

@@ -64,6 +64,7 @@ CODES: Mapping[str, str] = {
     "cells-too-many": "A table has more different combinations of values than may be collected on one machine.",
     "engine-unavailable": "The engine that is to read a table is not installed, or its cluster cannot be reached.",
     "data-connection": "A database cannot be reached, or does not let the user in.",
+    "executors-unfit": "The executors of a cluster have no such incrowd, or cannot write to the folder of a release.",
     "engine-missing": "The package that reads tables of such a kind is not installed.",
     "column-unknown": "A table has no column of that name.",
     "column-type": "A column's type can never hold the values of its declared domain.",

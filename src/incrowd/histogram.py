@@ -207,9 +207,14 @@ class Histogram:
         """One row per record, in the order of the cells."""
         import pyarrow as pa
 
+        return pa.Table.from_batches(list(self.batches(plain=plain)), schema=self.schema(plain=plain))
+
+    def schema(self, *, plain: bool = False) -> pa.Schema:
+        """The names and types of the columns of `expand`."""
+        import pyarrow as pa
+
         empty = [_arrow(column, column.codes[:0], plain) for column in self.columns]
-        schema = pa.RecordBatch.from_arrays(empty, names=list(self.names)).schema
-        return pa.Table.from_batches(list(self.batches(plain=plain)), schema=schema)
+        return pa.RecordBatch.from_arrays(empty, names=list(self.names)).schema
 
     def batches(self, rows: int = _BATCH_ROWS, *, plain: bool = False) -> Iterator[pa.RecordBatch]:
         """What `expand` gives, at most `rows` records at a time, so that any number of them can be written."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from incrowd.randomness import RandomSource
     from incrowd.releases.entries import Promise
     from incrowd.releases.kinds import Made
-    from incrowd.releases.ledger import Ledger
     from incrowd.releases.release import Release
 
 Progress = Callable[[str, float], None]
@@ -29,8 +28,10 @@ def release(
     folder: str | Path | None = None,
     sign_with: str | Path | None = None,
     show_values: bool = False,
+    table: str | None = None,
     engine: str | None = None,
     most_cells: int | None = None,
+    write_with: str = "driver",
     progress: Progress | None = None,
     _source: RandomSource | None = None,
 ) -> Release:
@@ -40,16 +41,18 @@ def release(
     found right.
 
     Args:
-        data: a file name or pattern, a pandas, Polars or Arrow table, a DuckDB relation or a Spark
-            DataFrame; by default what the
-            policy names.
+        data: a file name or pattern, a database's address or ADBC connection, a pandas, Polars, Arrow or Ibis table, a
+            DuckDB relation or a Spark DataFrame; by default what the policy names.
         policy: a policy, or the name of its file.
         folder: where to write the release; without it, call `.save(folder)` on what is returned.
         sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
         show_values: let error messages show values from the data.
+        table: the table that is meant, if not the one that the policy names, in a database or in Spark's catalogue.
         engine: the Spark cluster that counts the table: spark://host:port, local[2], yarn, …, or spark for the session
             that is running. A Spark DataFrame needs none.
         most_cells: how many different rows a cluster may hand over at most.
+        write_with: "executors" to let those of the cluster redraw and write a randomised table (mechanism `pram`) that
+            this machine could not hold. They must reach the folder; the table is a folder of parts then.
         progress: called with what is being done and the part of it that is done.
     """
     return release_copies(
@@ -59,8 +62,10 @@ def release(
         folder=folder,
         sign_with=sign_with,
         show_values=show_values,
+        table=table,
         engine=engine,
         most_cells=most_cells,
+        write_with=write_with,
         progress=progress,
         _source=_source,
     )[0]
@@ -74,8 +79,10 @@ def release_copies(
     folder: str | Path | None = None,
     sign_with: str | Path | None = None,
     show_values: bool = False,
+    table: str | None = None,
     engine: str | None = None,
     most_cells: int | None = None,
+    write_with: str = "driver",
     progress: Progress | None = None,
     _source: RandomSource | None = None,
 ) -> list[Release]:
@@ -102,6 +109,12 @@ def release_copies(
         )
     if copies < 1:
         raise ParameterError("At least one release must be asked for.", code="parameter-range")
+    if write_with not in ("driver", "executors"):
+        raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
+    if write_with == "executors":
+        from incrowd.executing import release_by_executors, require_sense, require_spark
+
+        require_sense(plan, folder, copies)
     key = None if sign_with is None else load_secret_key(sign_with)
     folders = [] if folder is None else release_folders(folder, copies)
     for place in folders:
@@ -109,22 +122,34 @@ def release_copies(
     kind = kind_of(plan.release.mechanism)
     attributes = codings(plan, show_values=show_values)
     settings = kind.settle(plan, attributes, copies)
-    reading = {"show_values": show_values, "engine": engine, "most_cells": most_cells}
-    table = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
-    prepared = kind.prepare(settings, table, tell)
-    settings = prepared.settings  # with what only the table could decide
-    charged = _charge(plan, kind.spending(settings), copies)
+    reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
     source = RandomSource() if _source is None else _source
+    if write_with == "executors":
+        return [
+            release_by_executors(
+                plan,
+                attributes,
+                settings,
+                require_spark(_open_listed(data, plan, **reading)),
+                folders[0].absolute(),
+                charge=lambda promise: _charge(plan, promise, copies),
+                sign=lambda certificate: certificate if key is None else sign(certificate, key),
+                randomness=source,
+                tell=tell,
+            )
+        ]
+    counted = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
+    prepared = kind.prepare(settings, counted, tell)
+    settings = prepared.settings  # with what only the table could decide
+    settle = _charge(plan, kind.spending(settings), copies)
     made = []
     for number in range(copies):
         tell("drawing", number / copies)
-        one = _make(plan, attributes, settings, table, kind.draw(prepared, source), source, copies)
+        one = _make(plan, attributes, settings, counted, kind.draw(prepared, source), source, copies)
         made.append(one if key is None else replace(one, certificate=sign(one.certificate, key)))
-    if charged is not None:
-        ledger, entry = charged
-        digests = [one.certificate["digest"] for one in made]
-        digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
-        made = [replace(one, settle=lambda: ledger.settle(entry, digest)) for one in made]
+    digests = [one.certificate["digest"] for one in made]
+    digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
+    made = [replace(one, settle=lambda: settle(digest)) for one in made]
     for number, place in enumerate(folders):
         tell("writing", number / copies)
         made[number].save(place)
@@ -132,14 +157,18 @@ def release_copies(
     return made
 
 
-def read_policy(policy: Policy | str | Path | None) -> Policy:
+def read_policy(policy: Any) -> Policy:
     """A policy, or the file of one."""
     from incrowd.policy import Policy
 
     if isinstance(policy, Policy):
         return policy
-    if policy is None:
-        raise ParameterError("A release needs a policy.", code="parameter-combination")
+    if not isinstance(policy, str | Path):
+        raise ParameterError(
+            "A release needs a policy." if policy is None else f"A {type(policy).__name__} is not a policy.",
+            code="parameter-combination",
+            remedy="Give the name of its file, or make one: Policy.from_text, Policy.from_dict.",
+        )
     return Policy.from_file(policy)
 
 
@@ -165,6 +194,12 @@ def count_table(
     **reading: Any,
 ) -> Histogram:
     """The full table as a histogram of raw codes, in one scan; `reading` is as for `_open`."""
+    source = _open_listed(data, policy, **reading)
+    return source.count_by([a.coding for a in attributes], progress=progress)  # type: ignore[no-any-return]
+
+
+def _open_listed(data: Any, policy: Policy, **reading: Any) -> Any:
+    """The table, whose columns are all in the policy if that refuses others."""
     source = _open(data, policy, **reading)
     if policy.unlisted == "refuse":
         extra = [c.name for c in source.columns() if c.name not in policy.attributes]
@@ -174,16 +209,24 @@ def count_table(
                 code="column-unlisted",
                 remedy="Give each a role (drop, if it is not to be published), or set 'unlisted: drop'.",
             )
-    return source.count_by([a.coding for a in attributes], progress=progress)  # type: ignore[no-any-return]
+    return source
 
 
 def _open(
-    data: Any, policy: Policy, *, show_values: bool, engine: str | None = None, most_cells: int | None = None
+    data: Any,
+    policy: Policy,
+    *,
+    show_values: bool,
+    table: str | None = None,
+    engine: str | None = None,
+    most_cells: int | None = None,
 ) -> Any:
-    from incrowd.sources import open_source
+    from incrowd.sources import holds_tables, open_source
 
     settings = policy.data
-    if data is None and not (settings.path is None and settings.table is not None and engine is not None):
+    if table is None and (data is None or holds_tables(data, engine)):
+        table = settings.table
+    if data is None and not (settings.path is None and table is not None and engine is not None):
         if settings.path is None:
             raise PolicyError(
                 "No table is given, and the policy names none.",
@@ -199,17 +242,17 @@ def _open(
         decimal=settings.decimal,
         encoding=settings.encoding,
         missing_values=settings.missing_values,
-        table=settings.table,
+        table=table,
         show_values=show_values,
         engine=engine,
         **({} if most_cells is None else {"most_cells": most_cells}),
     )
 
 
-def _charge(policy: Policy, promise: Promise, copies: int) -> tuple[Ledger, int] | None:
-    """Spend the budget, on disk, before anything is drawn."""
+def _charge(policy: Policy, promise: Promise, copies: int) -> Callable[[str], None]:
+    """Spend the budget, on disk, before anything is drawn. What is returned tells the ledger what was published."""
     if policy.ledger is None or policy.release is None:
-        return None
+        return lambda _: None
     from incrowd.releases.entries import Entry
     from incrowd.releases.ledger import Ledger
 
@@ -232,7 +275,8 @@ def _charge(policy: Policy, promise: Promise, copies: int) -> tuple[Ledger, int]
         already_a_sample=getattr(policy.release, "already_sampled", False),
         copies=copies,
     )
-    return ledger, ledger.charge(wanted.dataset, entry).entry_id
+    number = ledger.charge(wanted.dataset, entry).entry_id
+    return lambda digest: ledger.settle(number, digest)
 
 
 def _make(
@@ -245,22 +289,28 @@ def _make(
     copies: int,
 ) -> Release:
     """Certificate and reports around what the mechanism gave."""
+    from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
     from incrowd.releases.kinds import kind_of
-    from incrowd.releases.release import Release, certify
+    from incrowd.releases.release import Release, certify, files_of
 
     name = made.statement.mechanism["name"]
     reports = import_module(f"incrowd.reports.{name}_report")
     void = not source.secure
-    report = reports.public_report(policy, settings, made.published, made.statement, void=void)
-    return Release(
-        histogram=made.published,
-        certificate=certify(policy, made, kind_of(name).together(settings, copies), source, report),
-        policy=policy.with_levels(made.levels),
-        report=report,
-        internal={
+    with ThreadPoolExecutor(1) as aside:
+        files = aside.submit(files_of, policy, made.published)  # as slow as the reports, and independent of them
+        report = reports.public_report(policy, settings, made.published, made.statement, void=void)
+        internal = {
             "report.html": reports.internal_report(policy, attributes, settings, table, made, void=void),
             **(reports.internal_files(settings, table, made) if hasattr(reports, "internal_files") else {}),
-        },
+        }
+    together = kind_of(name).together(settings, copies)
+    columns = made.published.columns
+    return Release(
+        load=lambda: made.published,
+        certificate=certify(policy, made.statement, columns, together, source, files.result(), report),
+        policy=policy.with_levels(made.levels),
+        report=report,
+        internal=internal,
     )

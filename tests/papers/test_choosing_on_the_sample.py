@@ -6,12 +6,14 @@ by at most 1, so the choice is ε₁-DP as a procedure on T. But it leans toward
 is about to be published.
 """
 
+import itertools
 import math
+from fractions import Fraction
 
 import pytest
 from scipy.stats import binom
 
-from incrowd.guarantees.crowd import paper_delta
+from incrowd.guarantees.crowd import exact_delta, paper_delta
 
 
 def chosen_and_shown(n, beta, epsilon_1, *, with_t):
@@ -61,3 +63,51 @@ def test_the_choice_itself_is_private_as_the_theorem_asks():
                 assert abs(math.log(here / there)) <= 1 + 1e-12
                 # and the complementary choice, g₂
                 assert abs(math.log((1 - here) / (1 - there))) <= 1 + 1e-12
+
+
+K, BETA, GROWTH_1, GROWTH_2 = 2, Fraction(1, 3), Fraction(2), Fraction(3, 2)
+MAPPINGS = {"g1": (0, 1, 1), "g2": (0, 0, 1)}  # three values into two cells
+
+
+def choosing(table, growth):
+    """Odds of g₁ that one record changes by the growth factor at most: they tell whether the first value occurs."""
+    odds = growth if table[0] else Fraction(1)
+    return {"g1": odds / (1 + odds), "g2": 1 / (1 + odds)}
+
+
+def sampled(n):
+    return {j: math.comb(n, j) * BETA**j * (1 - BETA) ** (n - j) for j in range(n + 1)}
+
+
+def whole_law(table, *, on_the_sample, growth=GROWTH_1):
+    """The law of the mapping together with what is published under it, sample by sample."""
+    law = {}
+    for sample in itertools.product(*(sampled(n).items() for n in table)):
+        counts, mass = [j for j, _ in sample], math.prod(m for _, m in sample)
+        for name, probability in choosing(counts if on_the_sample else table, growth).items():
+            cells = [sum(j for j, cell in zip(counts, MAPPINGS[name], strict=True) if cell == c) for c in (0, 1)]
+            outcome = (name, *(cell if cell >= K else 0 for cell in cells))
+            law[outcome] = law.get(outcome, 0) + mass * probability
+    return law
+
+
+def worst_divergence(**how):
+    tables = [t for t in itertools.product(range(5), repeat=3) if sum(t) <= 5]
+    laws = {table: whole_law(table, **how) for table in tables}
+    worst = 0
+    for table, value in itertools.product(tables, range(3)):
+        if table[value]:
+            larger, smaller = laws[table], laws[tuple(n - (i == value) for i, n in enumerate(table))]
+            for p, q in ((larger, smaller), (smaller, larger)):
+                worst = max(worst, sum(max(0, m - GROWTH_1 * GROWTH_2 * q.get(o, 0)) for o, m in p.items()))
+    return worst
+
+
+def test_chosen_on_the_full_table_it_composes_by_brute_force():
+    """All tables of up to five records, both directions: (ε₁ + ε₂, δ) with the δ of (k, β, ε₂), as fractions.
+
+    A twin whose choice changes the odds four times as much as ε₁ allows is caught.
+    """
+    promised = Fraction(exact_delta(K, float(BETA), math.log(GROWTH_2)))
+    assert 0 < worst_divergence(on_the_sample=False) <= promised
+    assert worst_divergence(on_the_sample=False, growth=4 * GROWTH_1) > promised

@@ -54,5 +54,5 @@ def test_a_draft_fits_its_table(columns, name):
         }
     )
     policy = Policy.from_text(draft(table).text)
-    source = open_source(table, missing_values=policy.data.missing_values)
+    source = open_source(table, missing_values=policy.data.missing_values, decimal=policy.data.decimal)
     assert source.count_by([one.coding for one in codings(policy)]).total == rows

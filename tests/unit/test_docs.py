@@ -12,11 +12,14 @@ In the pages,
 import html
 import importlib.util
 import re
+import runpy
 import shlex
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
+import click
 import pytest
 
 from incrowd.cli import incrowd
@@ -158,6 +161,10 @@ def test_the_readme_lists_the_pages_as_the_site_does(site):
         ("p_in, n_φ and h_{J+1}(n)", "p<sub>in</sub>, n<sub>φ</sub> and h<sub>J+1</sub>(n)"),
         ("C_jw² x", "C<sub>jw</sub>² x"),
         ("sampled_crowd, e_mail", "sampled_crowd, e_mail"),
+        ("Σc_s ≥ min_s (σ_s)", "Σc<sub>s</sub> ≥ min<sub>s</sub> (σ<sub>s</sub>)"),
+        ("C(n'_v, s_v), R_{x'}", "C(n'<sub>v</sub>, s<sub>v</sub>), R<sub>x'</sub>"),
+        ("x\u0302_j = Σ_w C_jw", "x\u0302<sub>j</sub> = Σ<sub>w</sub> C<sub>jw</sub>"),
+        ("Σ_{i=1..a_v} e^{z_k²/2}", "Σ<sub>i=1..a<sub>v</sub></sub> e<sup>z<sub>k</sub>²/2</sup>"),
     ],
 )
 def test_formulas_are_set(site, written, shown):
@@ -177,3 +184,64 @@ def test_the_site_holds_together(site, tmp_path):
             assert (tmp_path / (file or name)).is_file(), f"{name} leads to {target}"
             assert not anchor or anchor in anchors[file or name], f"{name} leads to {target}"
         assert "```" not in text, f"{name} shows a block as it is written"
+        assert len(anchors[name]) == len(set(anchors[name])), f"{name} has two places of the same name"
+        assert not re.search(r"<(?:link|img|script)[^>]*(?:href|src)=.(?:https?:)?//", text), f"{name} needs a network"
+
+
+def test_pages_lead_to_the_next_and_long_ones_list_their_parts(site, tmp_path):
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in site.build(tmp_path)}
+    order = list(texts)
+    for before, after in pairwise(order):
+        assert f'<a href="{after}.html" rel="next">' in texts[before]
+        assert f'<a href="{before}.html" rel="prev">' in texts[after]
+    assert "<title>incrowd</title>" in texts["index"]
+    assert "<title>Proofs · incrowd</title>" in texts["proofs"]
+    for name, text in texts.items():
+        parts = len(re.findall(r"<h2 id=", text))
+        assert ('class="inside"' in text) == (parts >= site.MANY), name
+
+
+def test_every_option_named_on_a_page_is_one():
+    """In what stands as code on the pages; programs of others, and options of ours that are gone, aside."""
+    context = click.Context(incrowd)
+
+    def options(command, context):
+        found = {option for parameter in command.params for option in parameter.opts + parameter.secondary_opts}
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                found |= options(command.get_command(context, name), context)
+        return found
+
+    known = options(incrowd, context) | {"--help", "--version"}
+    named = {
+        (page.name, option)
+        for page in PAGES
+        for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))
+        if not code.startswith(("pip ", "make ", "python ", "psql ", "spark-submit"))
+        for option in re.findall(r"(?<![\w-])--[a-z][\w-]*", code)
+    }
+    assert len(named) > 50
+    assert not [(page, option) for page, option in sorted(named) if option not in known]
+
+
+def test_pictures_are_what_is_computed():
+    """Numbers may differ by a fifth of a point, words not at all."""
+    pictures = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
+    kept = ROOT / "docs" / "pictures"
+    number = re.compile(r"-?\d+(?:\.\d+)?")
+    for name, draw in pictures.items():
+        now, then = draw(), (kept / name).read_text(encoding="utf-8")
+        assert number.sub("", now) == number.sub("", then), f"run `make reference`: {name}"
+        assert [float(x) for x in number.findall(now)] == pytest.approx(
+            [float(x) for x in number.findall(then)], abs=0.2, rel=0
+        ), name
+
+
+def test_pictures_are_shown_and_described():
+    shown = Counter()
+    for page in PAGES:
+        for words, file in re.findall(r"!\[([^\]]*)\]\(([^)]+)\)", page.read_text(encoding="utf-8")):
+            assert len(words) > 20, f"{page.name} does not say what {file} shows"
+            assert (page.parent / file).is_file()
+            shown[Path(file).name] += 1
+    assert set(shown) == {path.name for path in (ROOT / "docs" / "pictures").iterdir()}

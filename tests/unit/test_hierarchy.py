@@ -113,7 +113,7 @@ def test_periods(first, periods):
 
 def test_weeks_do_not_make_months():
     written = "{type: date, domain: {from: 2020-01-01, to: 2020-12-31}, hierarchy: {dates: [week, month]}}"
-    with pytest.raises(HierarchyError, match="level 2 begins inside a group of level 1") as caught:
+    with pytest.raises(HierarchyError, match="level 2 begins inside a group of level 1: 2020-02") as caught:
         table(written)
     assert caught.value.code == "hierarchy-nesting"
 

@@ -594,3 +594,9 @@ def test_the_examples_on_the_page_are_policies(tmp_path):
 def test_a_mask_of_one_number_goes_one_by_one():
     assert attribute("{domain: [abc], hierarchy: {mask: 3}}").hierarchy == Mask(mask=(1, 2, 3))
     assert attribute("{domain: [abc], hierarchy: {mask: [3]}}").hierarchy == Mask(mask=(3,))
+
+
+def test_a_question_ends_with_its_own_mark():
+    with pytest.raises(PolicyError, match=r"did you mean 'decimal'\?$") as refused:
+        Policy.from_text("incrowd: 1\ndata: {decimals: ','}\nattributes: {a: {domain: [x, y]}}\n")
+    assert "?." not in refused.value.message

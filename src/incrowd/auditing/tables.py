@@ -29,6 +29,7 @@ def audit(
     weights: str | None = None,
     sampling_rate: float | None = None,
     population: Any = None,
+    population_table: str | None = None,
     threshold: float = 0.2,
     worst: int = 10,
     show_values: bool = False,
@@ -38,7 +39,7 @@ def audit(
     """What a table gives away, whoever published it.
 
     Args:
-        data: a file name or pattern, a pandas, Polars or Arrow table, or a DuckDB relation.
+        data: a table as in `incrowd.release`; None for one of Spark's catalogue.
         quasi: the columns that others may know of a person: names, or texts with commas between names.
         sensitive: the columns that nobody should learn about a person.
         adversaries: who is feared, as in ``"II sigma=1000 b=2"``; see `incrowd.auditing.spelling`.
@@ -47,12 +48,14 @@ def audit(
         others_as_quasi: whether, for one sensitive column, the others count as known to others.
         weights: a column that says how many people of the population each record stands for.
         sampling_rate: the part of the population that is in the table.
-        population: a table of the whole population, with the same quasi-identifiers.
+        population: a table of the whole population, with the same quasi-identifiers. It is read by the same engine.
+        population_table: which table is meant there; without `population`, in the place where the data are.
         threshold: the risk above which records are counted.
         worst: how many of the worst groups to list.
         show_values: whether the result may hold values of the table.
         progress: called with what is being done and the part of it that is done.
-        reading: how to read a file, `delimiter`, `encoding` and so on; see `incrowd.sources.options.Options`.
+        reading: how to read the table: `table`, `engine`, `delimiter`, `encoding` and so on; see
+            `incrowd.sources.options.Options`.
     """
     from incrowd.auditing import audit as auditing
     from incrowd.auditing.spelling import DEFAULT, read_adversary
@@ -63,12 +66,18 @@ def audit(
         if progress is not None:
             progress(what, part)
 
-    if sum(thing is not None for thing in (weights, sampling_rate, population)) > 1:
+    everybody = population is not None or population_table is not None
+    if (weights is not None) + (sampling_rate is not None) + everybody > 1:
         raise ParameterError(
             "Weights, a sampling rate and a population table are three ways to say the same.",
             code="parameter-combination",
             remedy="Give one of them.",
         )
+
+    def open_everybody() -> Source:
+        on = {name: reading[name] for name in ("engine", "most_cells") if name in reading}
+        return open_source(data if population is None else population, table=population_table, **on)
+
     suspects = tuple(map(read_adversary, _listed(adversaries))) or DEFAULT
     source = open_source(data, **reading)
     there = [column.name for column in source.columns()]
@@ -92,7 +101,7 @@ def audit(
         domains=declared,
         ordered=columns_meant(ordered, there),
         others_as_quasi=others_as_quasi,
-        population=_population(observed, known, sampling_rate, None if population is None else open_source(population)),
+        population=_population(observed, known, sampling_rate, open_everybody() if everybody else None),
         threshold=threshold,
         worst=worst,
         show_values=show_values,

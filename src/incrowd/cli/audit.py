@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._tables import counts_a_table, require_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data")
+@click.argument("data", required=False)
 @click.option(
     "--quasi",
     multiple=True,
@@ -31,16 +32,15 @@ if TYPE_CHECKING:
 @click.option("--weights", help="A column that says how many people each record stands for.")
 @click.option("--sampling-rate", type=float, help="The part of the population that is in the table.")
 @click.option("--population", help="A table of the whole population, with the same quasi-identifiers.")
+@click.option("--population-table", help="The table that is meant there, or where DATA is.")
 @click.option("--threshold", type=float, default=0.2, show_default=True, help="Count records with a higher risk.")
 @click.option("--worst", type=click.IntRange(0), default=10, show_default=True, help="How many groups to list.")
 @click.option("--show-values", is_flag=True, help="Show values of the table; otherwise groups have numbers only.")
 @click.option("--html", type=click.Path(dir_okay=False), help="Also write a report to this file.")
-@click.option("--delimiter", help="Between the fields of a text file: ; or tab, say. Found out if not given.")
-@click.option("--encoding", help="Of a text file: latin-1, say. UTF-8 if not given.")
-@click.option("--table", help="The table that is meant, in a database file that holds several.")
+@counts_a_table
 @json_option
 def audit(
-    data: str,
+    data: str | None,
     quasi: tuple[str, ...],
     sensitive: tuple[str, ...],
     adversaries: tuple[str, ...],
@@ -50,19 +50,21 @@ def audit(
     weights: str | None,
     sampling_rate: float | None,
     population: str | None,
+    population_table: str | None,
     threshold: float,
     worst: int,
     show_values: bool,
     html: str | None,
-    delimiter: str | None,
-    encoding: str | None,
-    table: str | None,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """What a table gives away, whoever published it: no policy is needed.
 
     k, ℓ-diversity, t-closeness, β-likeness, δ-disclosure and belief ratios for each sensitive column, re-identification
     risks, and which columns cause them. Every value counts as it is written; a missing value is a value of its own.
+
+    DATA is a CSV, Parquet, JSON-lines or SQLite file, a pattern like 'parts/*.parquet', or a database's address. With
+    --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue.
 
     \b
     An adversary is spelled by her class and what is known of her:
@@ -77,9 +79,11 @@ def audit(
     \b
     incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease
     incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease --adversary "II sigma=30000" --html audit.html
+    incrowd audit sqlite:///people.db --table visits --quasi age,sex,zip --population-table everybody
     """
     from incrowd import api
 
+    require_data(data, reading)
     with progress_bar() as tell:
         result = api.audit(
             data,
@@ -92,13 +96,12 @@ def audit(
             weights=weights,
             sampling_rate=sampling_rate,
             population=population,
+            population_table=population_table,
             threshold=threshold,
             worst=worst,
             show_values=show_values,
             progress=tell,
-            delimiter={"tab": "\t"}.get(delimiter or "", delimiter),
-            encoding=encoding,
-            table=table,
+            **reading,
         )
     payload = result.to_dict()
     if html is not None:

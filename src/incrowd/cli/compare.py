@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._tables import counts_a_table, require_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +36,7 @@ def _levels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
 
 
 @click.command()
-@click.argument("thing", metavar="POLICY|DATA")
+@click.argument("thing", metavar="[POLICY|DATA]", required=False)
 @click.option("--data", help="The table, if not the one that the policy names.")
 @click.option("--columns", help="Which columns of DATA to look at, separated by commas; all if not given.")
 @click.option("--level", "levels", multiple=True, callback=_levels, help="COLUMN=LEVEL, instead of the policy's.")
@@ -55,9 +56,10 @@ def _levels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="Errors are medians of so many."
 )
 @click.option("--plot", type=click.Path(dir_okay=False), help="Draw the errors to this SVG file.")
+@counts_a_table
 @json_option
 def compare(
-    thing: str,
+    thing: str | None,
     data: str | None,
     columns: str | None,
     levels: dict[str, int],
@@ -65,6 +67,7 @@ def compare(
     delta: float,
     runs: int,
     plot: str | None,
+    reading: dict[str, Any],
     as_json: bool,
 ) -> None:
     """What a plain sample, a sampled crowd, randomised records and noisy counts each make of the same table.
@@ -75,15 +78,20 @@ def compare(
     Nothing of this is private. It looks at the raw table many times, spends nothing on paper, and must never be
     published; nor must a choice that was made because of it be called private.
 
+    DATA is a CSV, Parquet, JSON-lines or SQLite file, a pattern like 'parts/*.parquet', or a database's address. With
+    --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue. How a text file is
+    written stands in a policy, if there is one.
+
     \b
     incrowd compare census.yaml --plot compared.svg
     incrowd compare survey.csv --columns age,sex,region --epsilon 1 --runs 20
     """
     from incrowd import api
 
+    require_data(thing, reading)
     with progress_bar() as tell:
         names = columns.split(",") if columns else None
-        looked = api.look_at(thing, data=data, columns=names, levels=levels, progress=tell)
+        looked = api.look_at(thing, data=data, columns=names, levels=levels, progress=tell, **reading)
         found = api.compare(looked, epsilons=epsilons, delta=delta, runs=runs, progress=tell)
     if plot:
         api.save_chart(found, plot)

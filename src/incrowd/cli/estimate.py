@@ -79,7 +79,7 @@ def _show_rows(console: Console, table: Estimates, rows: Any, digits: int | None
         shown.add_column(_HEADINGS.get(name, name.replace("_", " ")), justify="right")
     for row in rows:
         labels = ["(missing)" if value is None else safe(value) for value in row.values]
-        shown.add_row(*labels, *(_number(getattr(row, name), digits) for name in numbers))
+        shown.add_row(*labels, *(_number(getattr(row, name), None if name == "people" else digits) for name in numbers))
     console.print(shown)
 
 
@@ -104,4 +104,4 @@ def _number(value: float | None, digits: int | None) -> str:
     return "—" if value is None else f"{value:,.0f}" if digits is None else f"{value:,.{digits}g}"
 
 
-_HEADINGS = {"estimate": "people", "standard_error": "± standard error", "crowds_possible": "of at most"}
+_HEADINGS = {"estimate": "people", "standard_error": "± standard error", "crowds_possible": "of possible"}

@@ -38,12 +38,16 @@ def gallery(folder: str, only: tuple[str, ...], data: tuple[str, ...], quick: bo
         figures = api.gallery(folder, only=only, data=tables, quick=quick, progress=tell)
     payload = {
         "page": f"{folder}/index.html",
-        "figures": [{"name": f.name, "title": f.title, "paper": f.paper, "numbers": dict(f.numbers)} for f in figures],
+        "figures": [
+            {"name": f.name, "title": f.title, "paper": f.paper, "numbers": dict(f.numbers)}
+            | {"claims": [vars(claim) for claim in f.claims]}
+            for f in figures
+        ],
     }
     emit(payload, as_json=as_json, render=lambda console: _show(console, payload))
 
 
 def _show(console: Console, payload: dict[str, Any]) -> None:
     for one in payload["figures"]:
-        console.print(f"  {safe(one['name']):<16} {safe(one['title'])}", soft_wrap=True)
+        console.print(f"  {safe(one['name']):<20} {safe(one['title'])}", soft_wrap=True)
     console.print(f"Open {safe(payload['page'])} in a browser.", soft_wrap=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from incrowd.cli._shell import emit, json_option, progress_bar
+from incrowd.cli._tables import looks_at_a_table, require_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,47 +17,46 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("data")
-@click.option("-o", "--output", help="Where to write the policy; - prints it. By default beside DATA, as NAME.yaml.")
+@click.argument("data", required=False)
+@click.option(
+    "-o",
+    "--output",
+    help="Where to write the policy; - prints it. By default NAME.yaml, beside DATA if that is a file.",
+)
 @click.option("--overwrite", is_flag=True, help="Replace a file of that name.")
-@click.option("--delimiter", help="Between the fields of a text file: ; or tab, say. Found out if not given.")
-@click.option("--quote", default='"', show_default=True, help="Around fields of a text file.")
-@click.option("--encoding", help="Of a text file: latin-1, say. UTF-8 if not given.")
+@looks_at_a_table
 @json_option
-def init(
-    data: str,
-    output: str | None,
-    overwrite: bool,
-    delimiter: str | None,
-    quote: str,
-    encoding: str | None,
-    as_json: bool,
-) -> None:
-    """Draft a policy from a file, saying what a person must decide.
+def init(data: str | None, output: str | None, overwrite: bool, reading: dict[str, Any], as_json: bool) -> None:
+    """Draft a policy from a table, saying what a person must decide.
 
     Types and roles are guessed; identifiers are dropped. Domains are proposed and marked CONFIRM: what is read off the
-    data is covered by no guarantee until a person has said that it is right. Patterns like 'parts/*.parquet' work.
+    data is covered by no guarantee until a person has said that it is right.
+
+    DATA is a CSV, Parquet, JSON-lines or SQLite file, a pattern like 'parts/*.parquet', or a database's address. With
+    --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue.
 
     \b
     incrowd init census.csv
     incrowd init census.csv -o - | less
+    incrowd init postgresql://office@db.example.org/census --table people
+    incrowd init --engine spark://head:7077 --table census.people
     """
     from incrowd import api
 
+    require_data(data, reading)
     with progress_bar() as tell:
         draft = api.draft_policy(
             data,
             output,
             overwrite=overwrite,
-            delimiter=delimiter,
-            quote=quote,
-            encoding=encoding,
             progress=tell,
+            **reading,
         )
     if draft.path is None and not as_json:
         click.echo(draft.text, nl=False)
         return
-    emit(_payload(draft), as_json=as_json, render=lambda console: _show(console, draft))
+    engine = reading.get("engine")
+    emit(_payload(draft), as_json=as_json, render=lambda console: _show(console, draft, engine))
 
 
 def _payload(draft: Draft) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _payload(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, draft: Draft) -> None:
+def _show(console: Console, draft: Draft, engine: str | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -83,8 +83,9 @@ def _show(console: Console, draft: Draft) -> None:
     for number, decision in enumerate(draft.decisions, 1):
         about = "" if decision.column is None else f"{_name(decision.column)}: "
         console.print(Text(f"{number}. {about}{decision.question}"), soft_wrap=True)
-    where = shlex.quote(str(draft.path))
-    console.print(Text(f"\nThe draft is in {draft.path}. When you have decided: incrowd release {where} -o DIR"))
+    more = "" if engine is None else f" --engine {shlex.quote(engine)}"
+    then = f"incrowd release {shlex.quote(str(draft.path))} -o DIR{more}"
+    console.print(Text(f"\nThe draft is in {draft.path}. When you have decided: {then}"), soft_wrap=True)
 
 
 def _name(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._tables import counts_a_table, require_data
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -149,7 +150,7 @@ def pram(
 
 @plan.command()
 @click.argument("data", required=False)
-@click.option("--data", "table", help="The table of a policy, if not the one that it names.")
+@click.option("--data", "other", help="The table of a policy, if not the one that it names.")
 @click.option("--columns", help="Which columns of DATA make up a row, separated by commas; all if not given.")
 @click.option(
     "--counts",
@@ -161,11 +162,12 @@ def pram(
 @click.option("--rate", type=float, help="A planned rate: with one of the two above, what it promises.")
 @click.option("--rows-unknown", type=int, help="How many rows may be changed (c); 1 if not given.")
 @click.option("--advice", is_flag=True, help="Say what makes the rate small, and what would raise it.")
+@counts_a_table
 @plot_option
 @json_option
 def sample(
     data: str | None,
-    table: str | None,
+    other: str | None,
     columns: str | None,
     counts: str | None,
     epsilon: float | None,
@@ -173,12 +175,14 @@ def sample(
     rate: float | None,
     rows_unknown: int | None,
     advice: bool,
+    reading: dict[str, Any],
     plot: str | None,
     as_json: bool,
 ) -> None:
     """A plain random sample: the largest rate at which it is still private (Chaudhuri, Mishra).
 
-    DATA is a table, or a policy (.yaml), which is then carried out up to the sampling. Give two of --epsilon, --delta
+    DATA is a table (a file, a pattern, a database's address; with --engine, Parquet that the cluster reaches, or
+    --table alone), or a policy (.yaml), which is then carried out up to the sampling. Give two of --epsilon, --delta
     and --rate; the third follows. Of a policy they need not be repeated: a single option takes the place of the
     policy's value, and the others are the policy's. If that makes three, the answer says whether the rate keeps the
     promise, or the release will be refused.
@@ -194,7 +198,7 @@ def sample(
     """
     from incrowd import api
 
-    if (data is None) == (counts is None):
+    if (data is None and not reading) == (counts is None):
         raise click.UsageError("Give either DATA or --counts.")
     looked = None
     if counts is not None:
@@ -202,13 +206,14 @@ def sample(
             raise click.UsageError("Advice is about columns, which a file of counts has not: give DATA or a policy.")
         rows = api.read_counts(counts)
     else:
+        require_data(data, reading)
         names = columns.split(",") if columns else None
-        if advice or table or str(data).endswith((".yaml", ".yml")):
+        if advice or other or str(data).endswith((".yaml", ".yml")):
             with progress_bar() as tell:
-                looked = api.look_at(data, data=table, columns=names, progress=tell)
+                looked = api.look_at(data, data=other, columns=names, progress=tell, **reading)
             rows = looked.table.counts
         else:
-            rows = api.count_rows(data, names)
+            rows = api.count_rows(data, names, **reading)
     asked = None if looked is None else looked.asked
     wanted: float | None = None  # a rate beside a whole promise, which it keeps or not
     if asked is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._tables import counts_by_policy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,12 +18,21 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("policy", type=click.Path(dir_okay=False))
 @click.option("-o", "--output", "folder", type=click.Path(file_okay=False), required=True, help="A new folder.")
-@click.option("--data", help="The table, if not the one that the policy names; patterns like parts/*.parquet work.")
+@click.option(
+    "--data",
+    help="The table, if not the one that the policy names: a file, a pattern (parts/*.parquet), a database's address.",
+)
 @click.option("--copies", type=click.IntRange(1), default=1, show_default=True, help="Independent releases at once.")
 @click.option("--sign-with", type=click.Path(dir_okay=False), help="A secret Ed25519 key (PEM) to sign with.")
 @click.option("--show-values", is_flag=True, help="Let error messages show values from the data.")
-@click.option("--engine", help="The Spark cluster that counts: spark://host:port, local[2], yarn, ...")
-@click.option("--most-cells", type=click.IntRange(1), help="How many different rows a cluster may hand over at most.")
+@counts_by_policy
+@click.option(
+    "--write-with",
+    type=click.Choice(["driver", "executors"]),
+    default="driver",
+    show_default=True,
+    help="Who writes a randomised table of a Spark cluster; executors can, if this machine could not hold it.",
+)
 @json_option
 def release(
     policy: str,
@@ -31,8 +41,8 @@ def release(
     copies: int,
     sign_with: str | None,
     show_values: bool,
-    engine: str | None,
-    most_cells: int | None,
+    reading: dict[str, Any],
+    write_with: str,
     as_json: bool,
 ) -> None:
     """Publish a table as its policy says: the release, its certificate and a report.
@@ -53,21 +63,21 @@ def release(
             folder=folder,
             sign_with=sign_with,
             show_values=show_values,
-            engine=engine,
-            most_cells=most_cells,
+            write_with=write_with,
             progress=tell,
+            **reading,
         )
     places = api.release_folders(folder, copies)
     results = [
         payload_of(one.certificate, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
     ]
     payload = results[0] if copies == 1 else {**results[0], "releases": results}
-    emit(payload, as_json=as_json, render=lambda console: show(console, results, empty=not made[0].histogram.total))
+    emit(payload, as_json=as_json, render=lambda console: show(console, results, empty=made[0].empty))
 
 
 def payload_of(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:
     """What `--json` prints about a release."""
-    table = next(name for name in certificate["files"] if name.startswith("release."))
+    table = next(name for name in certificate["files"] if name.startswith("release.")).partition("/")[0]
     promise, mechanism = certificate["promise"], certificate["mechanism"]
     said = {key: value for key, value in promise.items() if key not in ("grounds", "together")}
     made = {key: value for key, value in mechanism.items() if key not in ("levels", "levels_chosen")}
@@ -78,7 +88,20 @@ def payload_of(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]
         "internal": str(internal),
         "guarantee": {**made, **said, "mechanism": made.pop("name")},
         "levels": mechanism["levels"],
+        "hidden": [
+            column["name"]
+            for column in certificate["columns"]
+            if mechanism["levels"].get(column["name"]) and len(column["labels"]) == 1
+        ],
     }
+
+
+def _columns(levels: dict[str, int], hidden: list[str]) -> list[str]:
+    """How coarse the columns are, in words."""
+    plain = [name for name, level in levels.items() if not level]
+    coarser = [f"{name} (level {level})" for name, level in levels.items() if level and name not in hidden]
+    said = {"Shown as they are": plain, "Made coarser": coarser, "Hidden, all values alike": hidden}
+    return [f"{how}: {', '.join(names)}." for how, names in said.items() if names]
 
 
 def show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> None:
@@ -91,9 +114,8 @@ def show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> Non
         console.print(f"  report       {safe(result['report'])}")
         console.print(f"  for you only {safe(result['internal'])}/")
         console.print(safe(promise["in_words"]), soft_wrap=True)
-        levels = ", ".join(f"{safe(name)} {level}" for name, level in result["levels"].items())
-        if levels:
-            console.print(f"Columns are shown at level {levels}.", soft_wrap=True)
+        for said in _columns(result["levels"], result["hidden"]):
+            console.print(safe(said), soft_wrap=True)
     if empty:
         console.print(
             "It is empty: nothing could be published. The report says what would help.",

@@ -7,7 +7,7 @@ came: the retentions are fixed, so only k and the central (ε,δ) change with it
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +18,8 @@ from incrowd.histogram import Column, Histogram
 from incrowd.local import Question, Questionnaire
 from incrowd.policy import Policy
 from incrowd.releases.kinds import pram
-from incrowd.releases.release import BY_RESPONDENTS, Release, certify
+from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
 from incrowd.reports import pram_report
-
-if TYPE_CHECKING:
-    from incrowd.randomness import RandomSource
 
 LEAST_RECORDS = 2
 QUESTIONNAIRE = "questionnaire.json"
@@ -84,9 +81,10 @@ def release_of(table: Histogram, questionnaire: Questionnaire) -> Release:
     policy = policy_of(questionnaire)
     settings, made = pram.collected(pram.settle(policy, codings(policy), copies=1), table)
     report = pram_report.public_report(policy, settings, made.published, made.statement, void=False)
+    files, columns = files_of(policy, made.published), made.published.columns
     return Release(
-        histogram=made.published,
-        certificate=certify(policy, made, None, cast("RandomSource", Respondents()), report),
+        load=lambda: made.published,
+        certificate=certify(policy, made.statement, columns, None, Respondents(), files, report),
         policy=policy,
         report=report,
         internal={QUESTIONNAIRE: questionnaire.to_bytes()},

@@ -44,7 +44,9 @@ def is_policy(thing: Any) -> bool:
     return isinstance(thing, Policy) or (isinstance(thing, str | Path) and Path(thing).suffix in (".yaml", ".yml"))
 
 
-def look_at(thing: Any, columns: Sequence[str] | None, levels: Mapping[str, int], count: Count) -> Looked:
+def look_at(
+    thing: Any, columns: Sequence[str] | None, levels: Mapping[str, int], count: Count, reading: Mapping[str, Any]
+) -> Looked:
     """A table as a policy would show it, or as it is.
 
     Args:
@@ -52,13 +54,14 @@ def look_at(thing: Any, columns: Sequence[str] | None, levels: Mapping[str, int]
         columns: which columns of a table without a policy to look at; all if not given.
         levels: the levels of columns for which the policy fixes none, or others than it fixes.
         count: counts the table that a policy is about.
+        reading: how to read a table without a policy.
     """
     if not is_policy(thing):
         if levels:
             raise ParameterError(
                 "Levels are those of a policy's hierarchies, and a table has none.", code="parameter-combination"
             )
-        source = open_source(thing)
+        source = open_source(thing, **reading)
         names = [column.name for column in source.columns()] if columns is None else list(columns)
         table = count_observed(source, names).histogram
         return Looked(table, observed_scales(table), None, observed=True)
@@ -67,6 +70,12 @@ def look_at(thing: Any, columns: Sequence[str] | None, levels: Mapping[str, int]
             "The columns are those of the policy.",
             code="parameter-combination",
             remedy="Drop the others in the policy, or name the table itself.",
+        )
+    if reading.keys() - {"table", "engine", "most_cells"}:
+        raise ParameterError(
+            "How the table's file is written stands in the policy.",
+            code="parameter-combination",
+            remedy="Change its section 'data', or name the table itself.",
         )
     policy = thing if isinstance(thing, Policy) else Policy.from_file(thing)
     attributes = codings(policy)

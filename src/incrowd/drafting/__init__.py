@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from incrowd.drafting.guessing import ColumnDraft, guess
+from incrowd.drafting.conventions import Conventions, understand
+from incrowd.drafting.guessing import ColumnDraft, Line, guess
 from incrowd.drafting.writing import MARK, write
 from incrowd.errors import DataError, InputError, InternalError
 from incrowd.files import write_whole
 from incrowd.hierarchy import codings
-from incrowd.policy import Policy
+from incrowd.policy import Policy, without_password
 from incrowd.sources import open_source
+from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.files import find_files
-from incrowd.sources.profile import ColumnProfile, profile
+from incrowd.sources.profile import ColumnProfile, TableProfile, profile
 
-_MANY_COLUMNS = 8
+_CROWD = 100  # people, of which a crowd is published nearly always if the promise is the drafted one
+_VALUES = 3  # of a column that crowds are to be told apart by
+_NAMED = 6  # columns that a question names
 _LEAST_EXPONENT = 6  # delta is never proposed larger than this says
 _NUMBER_OR_DATE = re.compile(r"\s*[+-]?[0-9]+([.,:/-][0-9]+)*\s*")
 _YEAR = re.compile(r"(18|19|20|21)[0-9]{2}")
@@ -30,7 +36,11 @@ _CONFIRM = (
     "the mark."
 )
 _ROLES = "quasi: others may know it of a person; sensitive: others want to know it; drop: never published."
-_CROWDS = "Every further column makes the crowds smaller, and with many of them little is left to publish."
+_PART = "Lists may lack values that few have, and ranges their ends."
+_CROWDS = (
+    "Every further column makes the crowds smaller: columns are then hidden, or people left out. Fix how fine a column "
+    "must stay with level: (0 is as it is), otherwise it may be hidden for the sake of others."
+)
 
 
 @dataclass(frozen=True)
@@ -53,11 +63,11 @@ class Draft:
         profiles: what each column holds. For the publisher's eyes only.
     """
 
-    text: str
+    text: str = field(repr=False)
     path: Path | None
-    columns: tuple[ColumnDraft, ...]
+    columns: tuple[ColumnDraft, ...] = field(repr=False)
     decisions: tuple[Decision, ...]
-    profiles: tuple[ColumnProfile, ...] = ()
+    profiles: tuple[ColumnProfile, ...] = field(default=(), repr=False)
 
 
 def draft(
@@ -68,26 +78,31 @@ def draft(
     delimiter: str | None = None,
     quote: str = '"',
     encoding: str | None = None,
+    table: str | None = None,
+    engine: str | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Draft:
     """Looks at a table and drafts a policy for it.
 
     Args:
-        data: a file name or pattern, a pandas, Polars or Arrow table, or a DuckDB relation.
+        data: whatever `incrowd.sources.open_source` takes; None for a table of Spark's catalogue.
         output: where to write the policy, ``-`` for nowhere. By default beside the file, under its name with .yaml;
-            nowhere if there is no file.
+            for a table that is in no file here, under its own name in the current folder; nowhere for an object.
         overwrite: whether a file that is there may be replaced.
         delimiter: what separates the fields of a text file; found out if not given.
         quote: what surrounds fields of a text file.
         encoding: of a text file; UTF-8 if not given.
+        table: the table that is meant, in a database or in Spark's catalogue.
+        engine: the Spark cluster that reads the table.
         progress: called now and then with the part done.
 
     Raises:
         DataError: the table cannot be read, its first line seems to be a record, or no column seems fit to publish.
         InputError: the file that would be written exists, or cannot be written.
     """
-    named = isinstance(data, str | os.PathLike)
-    target = _target(os.fspath(data) if named else None, output)
+    name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    title = _title(name, table)
+    target = _target(name, title, output)
     if target is not None and target.exists() and not overwrite:
         raise InputError(
             f"{target} exists already.",
@@ -95,9 +110,12 @@ def draft(
             remedy="Choose another name, or say that it may be overwritten.",
         )
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-    table = profile(open_source(data, delimiter=delimiter, quote=quote, encoding=encoding), progress)
-    _require_header(table.columns)
-    columns = tuple(map(guess, table.columns))
+    source = open_source(data, delimiter=delimiter, quote=quote, encoding=encoding, table=table, engine=engine)
+    found = profile(source, progress)
+    if type(source) is DuckDBSource:  # elsewhere, names are names
+        _require_header(found.columns)
+    read = understand(found.columns)
+    columns = tuple(_propose(column, read) for column in read.columns)
     published = [column for column in columns if column.role != "drop"]
     if not published:
         raise DataError(
@@ -106,32 +124,59 @@ def draft(
             remedy="They are constant, free text, or point at one person. If that is wrong, write the policy by hand.",
             details={"columns": {column.name: column.why for column in columns}},
         )
-    decisions = _decisions(columns, published)
+    decisions = _decisions(columns, published, found, read)
     reading = {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
-    reading["encoding"] = encoding or (_marked_encoding(data) if named else None)
-    where = {"path": _relative(os.fspath(data), target)} if named else {}
+    reading["encoding"] = encoding or (None if name is None or _is_elsewhere(name, engine) else _marked_encoding(name))
+    where = ({} if name is None else {"path": _relative(name, target)}) | ({} if table is None else {"table": table})
     kept = {column.name for column in published}
-    spellings = {text for c in table.columns if c.kind == "text" and c.name in kept for text in c.spellings}
+    reading["decimal"] = read.decimal if kept & read.unseen.keys() else None
+    spellings = {text for c in read.columns if c.kind == "text" and c.name in kept for text in c.spellings}
     text = write(
         columns,
         [(decision.column, decision.question) for decision in decisions],
-        title=_name(Path(data)) if named else None,
+        title=title,
         data=where | {key: value for key, value in reading.items() if value is not None},
         missing_values=sorted({"", *spellings}),
-        delta_exponent=max(_LEAST_EXPONENT, len(str(table.rows)) + 1),
+        delta_exponent=max(_LEAST_EXPONENT, len(str(found.drawn_from or found.rows)) + 1),
+        engine=engine,
     )
     _require_usable(text)
     written = None if target is None else write_whole(target, text.encode())
-    return Draft(text, written, columns, decisions, tuple(table.columns))
+    return Draft(text, written, columns, decisions, read.columns)
 
 
-def _target(data: str | None, output: str | Path | None) -> Path | None:
+def _propose(column: ColumnProfile, read: Conventions) -> ColumnDraft:
+    """What is proposed for a column of a table that is read so."""
+    proposed = guess(column, read.unseen.get(column.name, 0))
+    # A text that means "missing" where many hold it does so too where it is too rare to be seen.
+    words = column.kind == "text" and column.written("text", "mark") > 0
+    unseen = bool(read.absent) and words and (column.rare_records > 0 or not column.counted)
+    if proposed.role == "drop" or not unseen or any(line.key == "missing" for line in proposed.lines):
+        return proposed
+    keep = Line("missing", "keep", "should there be any: data says which texts mean that")
+    return replace(proposed, lines=tuple(sorted((*proposed.lines, keep), key=lambda line: line.key == "hierarchy")))
+
+
+def _title(data: str | None, table: str | None) -> str | None:
+    """What the table is called."""
+    if data is None or _is_elsewhere(data):
+        # Of an address only its last part: the rest is nobody's business.
+        return table or (None if data is None else Path(urlsplit(data).path).stem or None)
+    return _name(Path(data)) if table is None else f"{_name(Path(data))}-{table}"
+
+
+def _target(data: str | None, title: str | None, output: str | Path | None) -> Path | None:
     if output is not None:
         return None if str(output) == "-" else Path(output)
-    if data is None:
+    if data is None and title is None:
         return None
-    path = Path(data)
-    return path.with_name(f"{_name(path)}.yaml")
+    file = "".join(sign if sign.isalnum() or sign in "_-. +" else "_" for sign in title or "policy") + ".yaml"
+    return Path(file) if data is None or _is_elsewhere(data) else Path(data).with_name(file)
+
+
+def _is_elsewhere(data: str, engine: str | None = None) -> bool:
+    """Whether a table is in no file that could be opened here."""
+    return "://" in data or engine is not None
 
 
 def _name(path: Path) -> str:
@@ -147,7 +192,9 @@ def _name(path: Path) -> str:
 
 
 def _relative(data: str, target: Path | None) -> str:
-    """The way to the data from the policy's folder."""
+    """The way to the data from the policy's folder; an address as it is, but for a password."""
+    if _is_elsewhere(data):
+        return without_password(data)
     if target is None:
         return data
     try:
@@ -156,7 +203,7 @@ def _relative(data: str, target: Path | None) -> str:
         return str(Path(data).absolute())
 
 
-def _marked_encoding(data: str | os.PathLike[str]) -> str | None:
+def _marked_encoding(data: str) -> str | None:
     """UTF-16 tells itself apart by its first bytes when a table is looked at; a policy says it in so many words."""
     with find_files([data])[0].open("rb") as file:
         return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else None
@@ -176,14 +223,42 @@ def _require_header(columns: Sequence[ColumnProfile]) -> None:
         )
 
 
-def _decisions(columns: Sequence[ColumnDraft], published: Sequence[ColumnDraft]) -> tuple[Decision, ...]:
+def _decisions(
+    columns: Sequence[ColumnDraft], published: Sequence[ColumnDraft], table: TableProfile, read: Conventions
+) -> tuple[Decision, ...]:
     kept, dropped = len(published), len(columns) - len(published)
     whole = [_CONFIRM, f"Check the roles: {kept} published, {dropped} dropped. {_ROLES}"]
-    if kept > _MANY_COLUMNS:
-        whole.append(f"Drop what the release does not need. {_CROWDS}")
+    if table.drawn_from is not None:
+        whole.insert(1, f"Only {table.rows:,} of {table.drawn_from:,} records were looked at. {_PART}")
+    carried = _carried(table.drawn_from or table.rows)
+    if kept > carried:
+        about = f"a table of this size carries about {carried} of the {kept} columns"
+        whole.append(f"Drop what users do not need: {about}. {_CROWDS}")
     whole.append("Choose epsilon and delta: what is promised to each person in the table.")
-    special = [Decision(column.name, question) for column in columns for question in column.questions]
+    names = {column.name for column in published}
+    for text, where in read.absent.items():
+        if held := [name for name in where if name in names]:
+            whole.append(f"{_listed(held)}: {text} is taken as missing, in the missing_values of data. Is that right?")
+    asked: dict[str, list[str]] = {}
+    for column in columns:
+        for question in column.questions:
+            asked.setdefault(question, []).append(column.name)
+    special = [
+        Decision(where[0], question) if len(where) == 1 else Decision(None, f"{_listed(where)}: {question}")
+        for question, where in asked.items()
+    ]
     return (*(Decision(None, question) for question in whole), *special)
+
+
+def _carried(people: int) -> int:
+    """How many columns of a few values leave crowds that are large enough to be published."""
+    return max(2, round(math.log(max(people / _CROWD, 1), _VALUES)))
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names of columns in one line, whatever is in them."""
+    shown = [name if name.isprintable() and name == name.strip() else ascii(name) for name in names[:_NAMED]]
+    return ", ".join(shown) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def _require_usable(text: str) -> None:

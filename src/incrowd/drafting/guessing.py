@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from incrowd.drafting import names, ranges
+from incrowd.drafting import asking, names, ranges
+from incrowd.drafting.asking import DIGITAL, INTEGER, NUMERIC, WHOLE
+from incrowd.drafting.conventions import has_thousands
 from incrowd.sources.profile import COMMON, ColumnProfile
 
 LONGEST_NAME = 200  # letters of a column's name; YAML allows keys of a thousand
@@ -32,19 +34,24 @@ _FREE_TEXT = 40  # letters on average
 _GROUPED = 5  # values that are worth to be grouped
 _DIGITS = 5  # the longest codes of which all are declared
 _GAPS = 3  # numbers left out of a list that is nearly a range
-_SENTINELS = {9, 99, 999, 9999, 99999, -1, -9, -99, -999}
-_DIGITAL = ("digits", "binary", "natural")  # written with digits and nothing else
-_WHOLE = ("binary", "natural", "integer")
-_NUMERIC = ("digits", *_WHOLE, "number")
-_INTEGER = re.compile(r"\s*[+-]?\d{1,18}(\.0*)?\s*", re.ASCII)
+_DECIMAL = re.compile(r"\s*[+-]?\d{1,15}(\.\d{0,9})?\s*", re.ASCII)
 
 _FLAGS = "0 is published as false, 1 as true. If they are codes: type: integer and domain: [0, 1]"
 _CODES = "If they are amounts and no codes: domain: {from: ..., to: ...} and hierarchy: {widths: [...]}"
+_UNEVEN = "Codes of different lengths are better grouped by a file: hierarchy: {file: ...}"
 _GROUPS = "To group them instead of hiding all: hierarchy: {taxonomy: {one group: [...], another group: [...]}}"
 _CONVERT = {
-    "comma": "numbers with a decimal comma cannot be read as numbers",
+    "comma": "numbers with a decimal comma, of which too few are alike to see their range",
     "moment": "moments tell nearly every record apart",
     "local date": "dates can be read only if they are written like 2026-01-31",
+}
+_WEIGHT = "it seems to be a survey weight, which tells how a person was sampled"
+_THOUSANDS = "numbers with points or commas between thousands cannot be read"
+_WITHOUT = "Write them without, in a copy of the file, if you need it."
+_REMEDY = {
+    "comma": "To publish it, write decimal: ',' under data, and bins: {type: number, domain: {cuts: [0, 50, .inf]}}.",
+    "moment": "Convert it to days, in a copy of the file, if you need it.",
+    "local date": "Convert it in a copy of the file if you need it: docs/from-csv.md.",
 }
 
 
@@ -95,8 +102,8 @@ class _Values:
     taken: Iterable[str] = ()  # names that the bucket for others cannot have
 
 
-def guess(column: ColumnProfile) -> ColumnDraft:
-    """A proposal for a column."""
+def guess(column: ColumnProfile, unseen: int = 0) -> ColumnDraft:
+    """A proposal for a column, of which so many records hold a number that is not known."""
     if not 0 < len(column.name) <= LONGEST_NAME:
         return ColumnDraft(column.name, "text", "drop", "its name is empty, or too long to stand in a policy")
     words = names.words_of(column.name)
@@ -105,9 +112,12 @@ def guess(column: ColumnProfile) -> ColumnDraft:
     reason = _reason_to_drop(column, shape, words)
     if reason:
         return ColumnDraft(column.name, said, "drop", reason)
-    values = _values(column, shape, words)
+    if names.says_weight(words) and shape in ("number", "integer") and column.distinct > _NUMBERED:
+        return ColumnDraft(column.name, said, "drop", _WEIGHT, questions=(f"Left out: {_WEIGHT}. Is that right?",))
+    values = _values(column, shape, words, unseen)
     if isinstance(values, str):
-        questions = [f"It is left out: {values}. Convert it if you need it."] if shape in _CONVERT else []
+        remedy = _WITHOUT if values == _THOUSANDS else _REMEDY.get(shape)
+        questions = [f"Left out: {values}. {remedy}"] if remedy else []
         return ColumnDraft(column.name, said, "drop", values, questions=tuple(questions))
     sensitive = names.says_sensitive(words)
     lines = list(values.lines)
@@ -122,7 +132,7 @@ def guess(column: ColumnProfile) -> ColumnDraft:
         f"{values.why}; its name sounds sensitive" if sensitive else values.why,
         tuple(sorted(lines, key=lambda line: line.key == "hierarchy")),
         values.hint,
-        (*values.questions, *_questions(column, shape)),
+        (*values.questions, *asking.oddities(column, shape), *asking.too_rare(column, values.outside, values.rare)),
     )
 
 
@@ -135,12 +145,12 @@ def _shape(column: ColumnProfile, words: frozenset[str]) -> str:
     zeros = column.written("digits")
     if column.kind != "decimal" and _is_boolean(column) and not (column.written("binary") and names.says("sex", words)):
         return "boolean"
-    if zeros and are(*_DIGITAL) and (_one_length(column) or zeros > (1 - _MOST) / 2 * column.present):
+    if zeros and are(*DIGITAL) and (_one_length(column) or zeros > (1 - _MOST) / 2 * column.present):
         return "digits"
-    if are(*_NUMERIC):
+    if are(*NUMERIC):
         return "number" if column.written("number") else "integer"
     for shape, ways in {
-        "comma": ("comma", *_WHOLE),
+        "comma": ("comma", *WHOLE),
         "date": ("date",),
         "moment": ("moment", "date"),
         "local date": ("local date",),
@@ -161,7 +171,7 @@ def _is_boolean(column: ColumnProfile) -> bool:
 
 def _one_length(column: ColumnProfile) -> int | None:
     """The length of all values written as digits, if it is one."""
-    lengths = {n for way in _DIGITAL if way in column.writings for n in column.writings[way].lengths}
+    lengths = {n for way in DIGITAL if way in column.writings for n in column.writings[way].lengths}
     return lengths.pop() if len(lengths) == 1 and not column.blanks else None
 
 
@@ -185,7 +195,7 @@ def _reason_to_drop(column: ColumnProfile, shape: str, words: frozenset[str]) ->
     return ""
 
 
-def _values(column: ColumnProfile, shape: str, words: frozenset[str]) -> _Values | str:
+def _values(column: ColumnProfile, shape: str, words: frozenset[str], unseen: int) -> _Values | str:
     """The domain of a column and what goes with it, or why none can be proposed."""
     match shape:
         case "boolean":
@@ -193,7 +203,7 @@ def _values(column: ColumnProfile, shape: str, words: frozenset[str]) -> _Values
             hint = _FLAGS if column.written("binary") else ""
             return _Values("boolean", "true or false", (), outside, hint=hint, taken=("true", "false"))
         case "integer" | "number":
-            return _number(column, shape, words)
+            return _number(column, shape, words, unseen)
         case "date":
             return _date(column)
         case "digits":
@@ -202,10 +212,10 @@ def _values(column: ColumnProfile, shape: str, words: frozenset[str]) -> _Values
             return _listed(column, shape)
 
 
-def _number(column: ColumnProfile, kind: str, words: frozenset[str]) -> _Values | str:
+def _number(column: ColumnProfile, kind: str, words: frozenset[str], unseen: int) -> _Values | str:
     if column.ends is None:
         return "its numbers are all infinite"
-    rest = column.present - column.written(*_NUMERIC)
+    rest = column.present - column.written(*NUMERIC)
     if names.says("zip", words) and kind == "integer":
         found = _zip(column, rest)
         if found:
@@ -219,20 +229,35 @@ def _number(column: ColumnProfile, kind: str, words: frozenset[str]) -> _Values 
     if kind == "integer" and low >= (1800 if names.says("year", words) else 1900) and high < 2200:
         return _range(column, kind, ranges.decades(int(low), int(high)), rest, "they look like years")
     if kind == "integer":
-        whole = [writing for way, writing in column.writings.items() if way in _WHOLE]
+        whole = [writing for way, writing in column.writings.items() if way in WHOLE]
         few = sum(writing.values for writing in whole) if column.counted else _FEW_NUMBERS + 1
         if few <= _FEW_NUMBERS and any(writing.common for writing in whole):
             return _numbers(column, few)
         if high - low <= _SPAN and max(-low, high) < _EXACT:
             return _range(column, kind, ranges.span(int(low), int(high)), rest, "whole numbers")
-    endless = column.written(*_NUMERIC) - sum(records for _, records in column.numbers)
+    if kind == "number" and (found := _few_decimals(column)) is not None:
+        return found
+    endless = column.written(*NUMERIC) - sum(records for _, records in column.numbers) - unseen
     points = ranges.cuts(column.numbers, negative=low < 0 or endless > 0, whole=kind == "integer")
     levels = ranges.coarser(points)
     lines = [Line("domain", {"cuts": points}, "round numbers; which do others use?", confirm=True)]
     if levels:
         lines.append(Line("hierarchy", {"cuts": levels}))
     why = "many whole numbers" if kind == "integer" else "numbers"
-    return _Values(kind, why, lines, rest + endless, questions=_sentinel(column))
+    beyond = rest + endless + (unseen if points[0] == 0 else 0)  # of numbers that are not known, some may be below
+    return _Values(kind, why, lines, beyond, questions=asking.sentinel(column))
+
+
+def _few_decimals(column: ColumnProfile) -> _Values | None:
+    """A few numbers, not all of them whole, each of which many records hold."""
+    numeric = [writing for way, writing in column.writings.items() if way in NUMERIC]
+    if not column.counted or sum(writing.values for writing in numeric) > _FEW_NUMBERS or column.rare_records:
+        return None
+    listed = sorted({Decimal(text.strip()).normalize() for text, _ in column.common if _DECIMAL.fullmatch(text)})
+    if sum(n for text, n in column.common if _DECIMAL.fullmatch(text)) < column.written(*NUMERIC):
+        return None
+    lines = [Line("domain", listed, "take the list from the code book", confirm=True)]
+    return _Values("number", f"{len(listed)} different numbers", lines, column.present - column.written(*NUMERIC))
 
 
 def _range(column: ColumnProfile, kind: str, usual: ranges.Usual, rest: int, why: str) -> _Values:
@@ -247,11 +272,11 @@ def _range(column: ColumnProfile, kind: str, usual: ranges.Usual, rest: int, why
     beyond = sum(records for value, records in column.numbers if not usual.low <= value <= usual.high)
     # Numbers are known to three digits only; whether any is beyond is known exactly.
     outside = rest + (max(beyond, 1) if low < usual.low or high > usual.high else 0)
-    outside += column.written(*_NUMERIC) - sum(records for _, records in column.numbers)
+    outside += column.written(*NUMERIC) - sum(records for _, records in column.numbers)
     lines = [Line("domain", domain, "rounded; what can occur?", confirm=True)]
     if usual.widths:
         lines.append(Line("hierarchy", hierarchy))
-    return _Values(kind, why, lines, outside, questions=_sentinel(column))
+    return _Values(kind, why, lines, outside, questions=asking.sentinel(column))
 
 
 def _numbers(column: ColumnProfile, few: int) -> _Values:
@@ -259,14 +284,14 @@ def _numbers(column: ColumnProfile, few: int) -> _Values:
 
     If hardly any is left out between them, all are declared: a gap would tell which one is rare.
     """
-    listed = sorted({int(Decimal(text.strip())) for text, _ in column.common if _INTEGER.fullmatch(text)})
+    listed = sorted({int(Decimal(text.strip())) for text, _ in column.common if INTEGER.fullmatch(text)})
     low, high = column.ends or (0.0, 0.0)
     first, last = listed[0], listed[-1]
     domain: Any = listed
-    outside, rare = column.rare_records + column.present - column.written(*_WHOLE), max(0, few - len(listed))
+    outside, rare = column.rare_records + column.present - column.written(*WHOLE), max(0, few - len(listed))
     if len(listed) < few and last - first < len(listed) + _GAPS:
         domain, rare = {"from": first, "to": last}, 0
-        outside = column.present - column.written(*_WHOLE) + (low < first) + (high > last)
+        outside = column.present - column.written(*WHOLE) + (low < first) + (high > last)
     return _Values(
         "integer",
         f"{few} different whole numbers",
@@ -274,13 +299,13 @@ def _numbers(column: ColumnProfile, few: int) -> _Values:
         outside,
         rare,
         hint=_CODES,
-        questions=_sentinel(column),
+        questions=asking.sentinel(column),
     )
 
 
 def _zip(column: ColumnProfile, rest: int) -> _Values | None:
     length = _one_length(column)
-    longest = max(writing.lengths[1] for way, writing in column.writings.items() if way in _NUMERIC)
+    longest = max(writing.lengths[1] for way, writing in column.writings.items() if way in NUMERIC)
     low, _ = column.ends or (0.0, 0.0)
     if column.kind in ("text", "integer") and length and 3 <= length <= _DIGITS:
         return _all_digits(length, rest + column.written("integer"))
@@ -292,7 +317,7 @@ def _zip(column: ColumnProfile, rest: int) -> _Values | None:
 def _digits(column: ColumnProfile) -> _Values | str:
     length = _one_length(column)
     if length and length <= _DIGITS:
-        return _all_digits(length, column.present - column.written(*_DIGITAL))
+        return _all_digits(length, column.present - column.written(*DIGITAL))
     return _listed(column, "mark")
 
 
@@ -323,7 +348,7 @@ def _listed(column: ColumnProfile, shape: str) -> _Values | str:
     covered = sum(common.values())
     letters = sum(writing.letters for writing in column.writings.values())
     if shape == "comma" and column.distinct > _FEW_NUMBERS:
-        return _CONVERT[shape]
+        return _THOUSANDS if has_thousands(column) else _CONVERT[shape]
     if covered < column.present / 2:
         if letters >= _FREE_TEXT * column.present:
             return "free text"
@@ -339,6 +364,7 @@ def _listed(column: ColumnProfile, shape: str) -> _Values | str:
     if shape == "mark" and len(texts) >= _GROUPED and longest <= _LONGEST_CODE:
         why = why.replace("texts", "codes")
         lines.append(Line("hierarchy", {"mask": longest}, "hides one character more at each level"))
+        hint = _UNEVEN if min(map(len, texts)) < longest else ""
     elif len(texts) >= _GROUPED:
         hint = _GROUPS
     return _Values("text", why, lines, column.present - covered, rare, hint, taken=texts)
@@ -356,43 +382,3 @@ def _outside_note(values: _Values) -> str:
         verb = "value is" if values.rare == 1 else "values are"
         return f"{values.rare:,} {verb} not listed: fewer than {COMMON} records share each"
     return "for what is outside the domain"
-
-
-def _sentinel(column: ColumnProfile) -> list[str]:
-    """Asks about a 99 that may mean "not known": at an end, and alone there or more frequent than its neighbour."""
-    counts = {float(text): n for text, n in column.common if _INTEGER.fullmatch(text)}
-    for end in (column.ends or ())[::-1]:
-        if end not in _SENTINELS or end not in counts:
-            continue
-        neighbours = [pair for pair in column.numbers if abs(pair[0] - end) > 0.005 * abs(end)]
-        near, records = min(neighbours, key=lambda pair: abs(pair[0] - end), default=(end, counts[end]))
-        if abs(near - end) > max(1, 0.02 * abs(end)) or counts[end] > 5 * records:
-            question = f"Does {end:.0f} mean 'not known'? Then leave it out of the domain and call 'other' so"
-            return [f"{question}; among the missing_values it would count for every column."]
-    return []
-
-
-def _questions(column: ColumnProfile, shape: str) -> list[str]:
-    """What else looks odd."""
-    found = []
-    texts = [text for text, _ in column.common]
-    if shape in ("text", "mark"):
-        if column.blanks:
-            found.append(
-                f"{_records(column.blanks)} blanks around the value, which are taken as part of it. Is that right?"
-            )
-        if len({text.strip().lower() for text in texts}) < len(texts):
-            found.append("Some values differ only in capitals or blanks. Are they the same?")
-        if "NA" in column.spellings and texts and all(len(text) == 2 and text.isupper() for text in texts):
-            found.append(
-                "NA is taken as missing, but among codes of two letters it may be one (Namibia, North America)."
-            )
-    fitting = {"boolean": ("flag", "binary"), "date": ("date",), "digits": _DIGITAL}
-    fitting |= {"integer": _NUMERIC, "number": _NUMERIC}
-    if shape in fitting and (rest := column.present - column.written(*fitting[shape])):
-        found.append(f"{_records(rest)} something else than the type says, and would become 'other'. Mistakes?")
-    return found
-
-
-def _records(number: int) -> str:
-    return "1 record has" if number == 1 else f"{number:,} records have"

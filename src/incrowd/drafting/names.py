@@ -31,6 +31,10 @@ _QUANTITIES = _set(
     "weight height size price cost amount income salary wage earning balance bal amt area distance duration score "
     "count numberof total sum hours sales turnover population gewicht preis betrag einkommen gehalt"
 )
+_WEIGHTS = _set(
+    "wt wgt pwgt fwgt fnlwgt finalwgt pweight fweight finalweight surveyweight sampleweight perwt hhwt pwgtp wgtp "
+    "gewichtung gewichtungsfaktor hochrechnungsfaktor designgewicht ponderation poids"
+)
 _TOPICS = {
     "age": _set("age ages alter edad leeftijd idade eta"),
     "percent": _set("percent percentage pct prozent %"),
@@ -72,6 +76,11 @@ def says_sensitive(words: frozenset[str]) -> bool:
 def says_quantity(words: frozenset[str]) -> bool:
     """Whether a column so named measures something, so that many different values are no wonder."""
     return _begins(words, _QUANTITIES)
+
+
+def says_weight(words: frozenset[str]) -> bool:
+    """Whether a column so named may say how many people a record of a survey stands for."""
+    return bool(words & _WEIGHTS) or any(word.startswith("wt") for word in words)
 
 
 def says(topic: str, words: frozenset[str]) -> bool:

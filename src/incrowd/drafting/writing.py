@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+import shlex
 import textwrap
 from collections.abc import Sequence
 from decimal import Decimal
@@ -23,7 +24,7 @@ _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "drop", "
 _HEAD = """\
 A draft of a policy{of}, made by `incrowd init`. It works as it stands, but parts of it were read off the data, and no \
 guarantee covers those: that a value is listed here would already tell that somebody has it. So a person must decide, \
-and then: incrowd release THIS_FILE -o DIR
+and then: incrowd release THIS_FILE -o DIR{engine}
 """
 
 
@@ -35,6 +36,7 @@ def write(
     data: dict[str, Any],
     missing_values: Sequence[str],
     delta_exponent: int,
+    engine: str | None = None,
 ) -> str:
     """The text of the policy.
 
@@ -45,8 +47,10 @@ def write(
         data: where it is and how it is read.
         missing_values: texts that mean that a value is missing.
         delta_exponent: delta is ten to the power of minus this.
+        engine: what reads the table, which a release must be told again.
     """
-    out = [*_comment(_HEAD.format(of=f" for {scalar(title)}" if title else "")), "#"]
+    with_engine = "" if engine is None else f" --engine {shlex.quote(engine)}"
+    out = [*_comment(_HEAD.format(of=f" for {scalar(title)}" if title else "", engine=with_engine)), "#"]
     for number, (concerned, question) in enumerate(decisions, 1):
         about = f"{scalar(concerned)}: " if concerned is not None else ""
         out += _comment(f"{number}. {about}{question}", hanging=3)
@@ -54,10 +58,10 @@ def write(
     if title:
         out.append(f"title: {scalar(title)}")
     out += ["", "data:"]
-    if "path" not in data:
+    if not {"path", "table"} & data.keys():
         out.append("  # path: the file, relative to this one; or give it with --data")
     for key, value in data.items():
-        out += _line(key, value, "relative to this file" if key == "path" else "", 2)
+        out += _line(key, value, _about_path(value) if key == "path" else "", 2)
     found = (
         f"{MARK} these were found and look like no value"
         if len(missing_values) > 1
@@ -68,6 +72,12 @@ def write(
     for column in columns:
         out += [*_attribute(column), ""]
     return "\n".join([*out, *_ending(title, delta_exponent)]) + "\n"
+
+
+def _about_path(path: str) -> str:
+    if "://" not in path:
+        return "relative to this file"
+    return "PGPASSWORD or ~/.pgpass gives a password" if path.startswith("postgres") else ""
 
 
 def scalar(text: str) -> str:
@@ -153,7 +163,7 @@ def _ending(title: str | None, delta_exponent: int) -> list[str]:
     people = f"{10 ** (delta_exponent - 1):,}"
     return [
         "release:",
-        "  mechanism: sampled_crowd",
+        "  mechanism: sampled_crowd # a sample; docs/choosing.md has other ways, which keep every record",
         "  epsilon: 2 # the promise: the smaller, the stricter",
         f"  delta: 1.0e-{delta_exponent} # {MARK} well below one over the number of people; fits up to {people}",
         "  selection_epsilon: 0.2 # the part of epsilon that pays for choosing how coarse each column becomes",

@@ -10,7 +10,7 @@ from typing import Any
 
 from incrowd.errors import ParameterError
 from incrowd.files import write_whole
-from incrowd.reports.page import Content, Fact, Page, Section, paragraph, tag
+from incrowd.reports.page import Content, Fact, Page, Section, table, tag
 
 Tell = Callable[[str, float], None]
 
@@ -29,6 +29,21 @@ class Material:
 
 
 @dataclass(frozen=True)
+class Claim:
+    """Something that a paper prints or says.
+
+    Attributes:
+        said: by the paper.
+        found: by the library, in a few words or numbers.
+        agrees: whether that is the same.
+    """
+
+    said: str
+    found: str
+    agrees: bool
+
+
+@dataclass(frozen=True)
 class Figure:
     """One table or figure of a paper.
 
@@ -38,6 +53,7 @@ class Figure:
         paper: whose it is.
         content: charts, tables and paragraphs.
         numbers: what was computed, ready for JSON.
+        claims: what the paper prints or says of it, and whether that comes out.
     """
 
     name: str
@@ -45,6 +61,12 @@ class Figure:
     paper: str
     content: tuple[Content, ...]
     numbers: Mapping[str, Any]
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """The title, with the first of the authors."""
+        return f"{self.paper.partition(',')[0]}, {self.title}"
 
 
 # Name → module and function. A module is imported when one of its figures is drawn.
@@ -52,6 +74,7 @@ FIGURES = {
     "sampling-table-1": "incrowd.gallery.crowds:table_1",
     "sampling-table-2": "incrowd.gallery.crowds:table_2",
     **{f"sampling-figure-{i}": f"incrowd.gallery.crowds:figure_{i}" for i in range(1, 7)},
+    "adversaries-printed": "incrowd.gallery.printed:printed_ratios",
     "adversaries": "incrowd.gallery.adversaries:minimum_ratios",
     "stubbornness": "incrowd.gallery.adversaries:stubbornness",
     "definitions": "incrowd.gallery.adversaries:definitions",
@@ -84,12 +107,26 @@ def draw(
             tell(f"drawing {name}", number / len(wanted))
         module, _, function = FIGURES[name].partition(":")
         figures.append(getattr(importlib.import_module(module), function)(given))
+    claims = [claim for one in figures for claim in one.claims]
+    agree = sum(claim.agrees for claim in claims)
     page = Page(
         kind="Gallery",
         title="The papers’ tables and figures, drawn again",
-        lead="Every number on this page was computed by the library when the page was made.",
-        facts=[Fact("figures", str(len(figures)))],
-        sections=[Section(one.name, one.title, (tag("p", one.paper, class_="kind"), *one.content)) for one in figures],
+        lead="Every number on this page was computed by the library when the page was made, but for those that are "
+        "marked as the papers’.",
+        facts=[
+            Fact("tables and figures", str(len(figures))),
+            Fact("printed values and statements compared", str(len(claims))),
+            Fact(
+                "come out as the papers have them",
+                str(agree),
+                "the others are listed first" if agree < len(claims) else "",
+            ),
+        ],
+        sections=[
+            Section("agreement", "Where they agree", _agreement(figures)),
+            *(Section(one.name, one.heading, (tag("p", one.paper, class_="kind"), *_whole(one))) for one in figures),
+        ],
         closing="Figures that need a table use the user’s own where one was given, and an example otherwise.",
     )
     place = Path(folder)
@@ -105,6 +142,29 @@ def _require(name: str, known: Mapping[str, str], what: str) -> None:
         )
 
 
-def comparison(agree: int, total: int, what: str) -> Content:
-    """How many printed values come out the same."""
-    return paragraph(f"{agree} of {total} {what}{'.' if agree == total else ': not all agree.'}")
+def _whole(one: Figure) -> tuple[Content, ...]:
+    rows = [[claim.said, claim.found, "agrees" if claim.agrees else "differs"] for claim in one.claims]
+    return (*one.content, table("Compared with the paper", ["the paper", "here", ""], rows)) if rows else one.content
+
+
+def _agreement(figures: Sequence[Figure]) -> tuple[Content, ...]:
+    differing = [
+        [tag("a", one.heading, href=f"#{one.name}"), claim.said, claim.found]
+        for one in figures
+        for claim in one.claims
+        if not claim.agrees
+    ]
+    rows = [
+        [tag("a", one.heading, href=f"#{one.name}"), f"{sum(c.agrees for c in one.claims)} of {len(one.claims)}"]
+        for one in figures
+    ]
+    parts: list[Content] = []
+    if differing:
+        parts.append(table("What differs", ["", "the paper", "here"], differing))
+    parts.append(table("What agrees", ["table or figure", "of what was compared"], rows, numbers=(1,)))
+    return tuple(parts)
+
+
+def unbroken(text: str) -> str:
+    """A heading whose equations stay on one line."""
+    return text.replace(" = ", "\u00a0=\u00a0")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
-from incrowd.gallery import Figure, Material, comparison
+from incrowd.gallery import Claim, Figure, Material
 from incrowd.guarantees import crowd_figures
+from incrowd.guarantees.crowd import paper_delta
 from incrowd.guarantees.crowd_figures import Curve
 from incrowd.reports.page import Content, figure, number, paragraph, table
 from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
@@ -20,16 +22,19 @@ PRINTED_TABLE_2 = {
     0.2: (2.16e-03, 8.02e-06, 1.89e-07, 6.03e-09, 4.79e-11, 1.59e-12),
 }
 # (β, ε, δ), with as many digits as are printed.
-PRINTED_TABLE_1 = ((0.1, "0.693", "1e-06"), (0.01, "0.095", "1e-07"), (0.1, "0.159", "0"), (0.01, "0.017", "0"))
+PRINTED_TABLE_1 = (
+    *((1.0, "2.40", "1e-05"), (0.1, "0.69", "1e-06"), (0.01, "0.095", "1e-07")),
+    *((1.0, "1", "0"), (0.1, "0.159", "0"), (0.01, "0.017", "0")),
+)
 
 
 def table_1(material: Material) -> Figure:  # noqa: ARG001
     """Table 1: what sampling does to ε and δ."""
     rows = crowd_figures.table_1()
-    sampled = [row for row in rows if row["beta"] < 1]
     agree = [
-        f"{row['epsilon']:.3f}" == epsilon and math.isclose(row["delta"], float(delta), rel_tol=1e-9)
-        for row, (_, epsilon, delta) in zip(sampled, PRINTED_TABLE_1, strict=True)
+        f"{row['epsilon']:.{len(epsilon.partition('.')[2])}f}" == epsilon
+        and math.isclose(row["delta"], float(delta), rel_tol=1e-9)
+        for row, (_, epsilon, delta) in zip(rows, PRINTED_TABLE_1, strict=True)
     ]
     return Figure(
         "sampling-table-1",
@@ -42,9 +47,9 @@ def table_1(material: Material) -> Figure:  # noqa: ARG001
                 [[number(r["beta"]), number(r["epsilon"]), number(r["delta"])] for r in rows],
                 numbers=(0, 1, 2),
             ),
-            comparison(sum(agree), len(agree), "values as printed, to their last digit"),
         ),
         {"rows": rows, "printed": len(agree), "agree": sum(agree)},
+        (_values(sum(agree), len(agree), "pairs of ε and δ are printed", "the last digit"),),
     )
 
 
@@ -69,7 +74,6 @@ def table_2(material: Material) -> Figure:  # noqa: ARG001
                 rows,
                 numbers=range(1, 7),
             ),
-            comparison(agree, total, "values of the bound as printed, to three digits"),
         ),
         {
             "epsilon": list(crowd_figures.TABLE_2_EPSILONS),
@@ -78,7 +82,12 @@ def table_2(material: Material) -> Figure:  # noqa: ARG001
             "printed": total,
             "agree": agree,
         },
+        (_values(agree, total, "values of δ are printed", "the third digit"),),
     )
+
+
+def _values(agree: int, total: int, printed: str, digits: str) -> Claim:
+    return Claim(f"{total} {printed}", f"{agree} come out, to {digits}", agree == total)
 
 
 def figure_1(material: Material) -> Figure:  # noqa: ARG001
@@ -98,27 +107,75 @@ def figure_1(material: Material) -> Figure:  # noqa: ARG001
         f"With ε = {epsilon:g}, γ = {gamma:.4f}. The probability beyond γn is {tail:.3g}; the larger n, the smaller."
     )
     numbers = {"n": n, "beta": beta, "epsilon": epsilon, "gamma": gamma, "tail": tail}
-    return Figure("sampling-figure-1", "Figure 1: what the bound adds up", PAPER, (figure(chart, caption),), numbers)
+    longer = math.fsum(
+        math.comb(2 * n, j) * beta**j * (1 - beta) ** (2 * n - j) for j in range(2 * n + 1) if j > gamma * 2 * n
+    )
+    claim = Claim(
+        "γ exceeds β, and the tail beyond γn is smaller for larger n.",
+        f"γ = {gamma:.4f}; {tail:.3g} at n = {n}, {longer:.3g} at n = {2 * n}",
+        gamma > beta and longer < tail,
+    )
+    title = "Figure 1: what the bound adds up"
+    return Figure("sampling-figure-1", title, PAPER, (figure(chart, caption),), numbers, (claim,))
 
 
 def figure_2(material: Material) -> Figure:
     """Figure 2: ε against 1/δ for several k."""
-    return _inverse("2", "ε against 1/δ at β = 0.2", crowd_figures.figure_2(_points(material)))
+    at = [_bound(k, 0.2, 2.0) for k in (10, 20, 30, 40, 50)]
+    steps = [after / before for before, after in pairwise(at)]
+    claim = Claim(
+        "At ε = 2, ten more in k divide δ by about 10⁵.",
+        f"by {number(1 / max(steps), 2)} to {number(1 / min(steps), 2)}",
+        all(1e-6 <= step <= 1e-4 for step in steps),
+    )
+    return _inverse("2", "ε against 1/δ at β = 0.2", crowd_figures.figure_2(_points(material)), (claim,))
 
 
 def figure_3(material: Material) -> Figure:
     """Figure 3: ε against 1/δ for several β."""
-    return _inverse("3", "ε against 1/δ at k = 20", crowd_figures.figure_3(_points(material)))
+    at = [_bound(20, beta, 1.0) for beta in (0.05, 0.1, 0.2, 0.3, 0.4)]
+    claim = Claim(
+        "A smaller β protects much better.",
+        f"at ε = 1, δ from {number(at[0], 2)} (β = 0.05) to {number(at[-1], 2)} (β = 0.4)",
+        all(less < more for less, more in pairwise(at)),
+    )
+    return _inverse("3", "ε against 1/δ at k = 20", crowd_figures.figure_3(_points(material)), (claim,))
 
 
 def figure_4(material: Material) -> Figure:
     """Figure 4: pairs of k and β that protect alike."""
-    return _inverse("4", "Twice the rate needs a larger crowd", crowd_figures.figure_4(_points(material)))
+    pairs = ((15, 0.05), (22, 0.1), (35, 0.2), (60, 0.4))
+    spread = {
+        epsilon: max(at) / min(at)
+        for epsilon in (1.0, 1.5, 2.0)
+        if (at := [_bound(k, beta, epsilon) for k, beta in pairs])
+    }
+    claim = Claim(
+        "The four pairs of k and β protect alike (here: their δ are within a factor of 1,000 of each other).",
+        "; ".join(f"at ε = {epsilon:g} within {number(factor, 2)}" for epsilon, factor in spread.items()),
+        max(spread.values()) <= 1000,
+    )
+    title = "Twice the rate needs a larger crowd"
+    return _inverse("4", title, crowd_figures.figure_4(_points(material)), (claim,))
 
 
 def figure_5(material: Material) -> Figure:
     """Figure 5: very small crowds."""
-    return _inverse("5", "Very small crowds at β = 0.025", crowd_figures.figure_5(_points(material)))
+    alone = [_bound(1, 0.025, epsilon) for epsilon in (0.5, 1.0, 2.0)]
+    more = [_bound(k, 0.025, 2.0) for k in (2, 3, 4, 5)]
+    claims = (
+        Claim(
+            "With k = 1, δ is less than β = 0.025.",
+            f"{number(alone[0], 3)} at ε = 0.5, and β itself at ε = 1 and ε = 2",
+            all(delta < 0.025 for delta in alone),
+        ),
+        Claim(
+            "From k = 2 on, δ is below 0.001 at ε = 2.",
+            f"{number(more[0], 3)} at k = 2, and less above",
+            all(delta < 0.001 for delta in more),
+        ),
+    )
+    return _inverse("5", "Very small crowds at β = 0.025", crowd_figures.figure_5(_points(material)), claims)
 
 
 def figure_6(material: Material) -> Figure:  # noqa: ARG001
@@ -130,16 +187,24 @@ def figure_6(material: Material) -> Figure:  # noqa: ARG001
         Axis("ε", low=0),
         _lines(curves, lambda value: value),
     )
-    return _figure("6", "What k buys", curves, chart)
+    falls = all(later <= earlier for c in curves for earlier, later in pairwise(p for p in c.paper if p is not None))
+    claim = Claim("The larger k, the smaller ε can be.", "so it is, for every β" if falls else "not so", falls)
+    return _figure("6", "What k buys", curves, chart, (claim,))
 
 
 def _points(material: Material) -> int:
     return 16 if material.quick else 40
 
 
-def _inverse(which: str, title: str, curves: Sequence[Curve]) -> Figure:
+def _bound(k: int, beta: float, epsilon: float) -> float:
+    """The paper's own δ; where Theorem 5 does not apply, something that agrees with nothing."""
+    found = paper_delta(k, beta, epsilon)
+    return math.nan if found is None else found
+
+
+def _inverse(which: str, title: str, curves: Sequence[Curve], claims: tuple[Claim, ...]) -> Figure:
     chart = line_chart(title, Axis("ε"), Axis("1/δ", log=True), _lines(curves, lambda delta: 1 / delta))
-    return _figure(which, title, curves, chart)
+    return _figure(which, title, curves, chart, claims)
 
 
 def _lines(curves: Sequence[Curve], shown: Callable[[float], float]) -> list[Line]:
@@ -152,7 +217,7 @@ def _lines(curves: Sequence[Curve], shown: Callable[[float], float]) -> list[Lin
     return lines
 
 
-def _figure(which: str, title: str, curves: Sequence[Curve], chart: str) -> Figure:
+def _figure(which: str, title: str, curves: Sequence[Curve], chart: str, claims: tuple[Claim, ...]) -> Figure:
     content: tuple[Content, ...] = (
         figure(chart, "Whole lines are exact; dashed ones are the bound of Theorem 5, where it applies."),
         paragraph(_gain(curves)),
@@ -160,7 +225,9 @@ def _figure(which: str, title: str, curves: Sequence[Curve], chart: str) -> Figu
     numbers = {
         curve.label: {"x": list(curve.x), "paper": list(curve.paper), "exact": list(curve.exact)} for curve in curves
     }
-    return Figure(f"sampling-figure-{which}", f"Figure {which}: {title}", PAPER, content, numbers)
+    return Figure(
+        f"sampling-figure-{which}", f"Figure {which}: {title[0].lower()}{title[1:]}", PAPER, content, numbers, claims
+    )
 
 
 def _gain(curves: Sequence[Curve]) -> str:

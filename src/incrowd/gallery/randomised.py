@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ import numpy as np
 from incrowd.domain import Bins, Coding, Domain, IntegerRange
 from incrowd.errors import DataError, IncrowdError
 from incrowd.examples.census1990 import SIZES, census_1990
-from incrowd.gallery import Figure, Material
+from incrowd.gallery import Claim, Figure, Material
 from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon, retention_for_k
 from incrowd.guarantees.shuffling import central_epsilon
 from incrowd.histogram import Column, Histogram
@@ -53,6 +54,7 @@ _RAW: dict[str, tuple[str, Domain]] = {
 _NAMES = tuple(SIZES)
 _SEED = 2458285
 _QUICK = 24_582
+_SMALL, _ALMOST_NONE = 0.3, 0.15  # of 2, the largest error that counts none of which is negative can have
 _STEPS = {False: 300, True: 60}
 
 
@@ -110,8 +112,17 @@ def figure_2(material: Material) -> Figure:
         runs,
         ("records", [float(one.records) for one in runs], True),
         "More records help twice: counts of a given ρ become more accurate, and a larger ρ reaches the same k. The "
-        "local ε grows with it, the ε of the shuffled table falls. What the paper says of its figure, quite high "
-        "errors at 245 records and almost none at all of them, fits the likeliest numbers.",
+        "local ε grows with it, the ε of the shuffled table falls.",
+        (
+            _example_of_section_4(),
+            _claim("Errors become smaller with more records.", runs, falling=True),
+            *(() if material.quick else (_almost_none(runs),)),
+            Claim(
+                "ε increases with the number of records.",
+                f"the local ε, from {number(runs[0].epsilon)} to {number(runs[-1].epsilon)}",
+                all(a.epsilon < b.epsilon for a, b in pairwise(runs)),
+            ),
+        ),
     )
 
 
@@ -128,6 +139,10 @@ def figure_3(material: Material) -> Figure:
         "The local ε is the same for any number of columns, since k decides it: ε = ½·ln((R−1)/(k−1)). It has to be "
         "divided among more of them, while there are more cells to fill: all counts of six or seven columns together "
         "cannot be had. Counts of a few of them can, whatever else is in the table.",
+        (
+            _claim("Errors become larger with more columns.", runs),
+            _small(runs, "the columns grow from 1 to {}", runs[-1].columns),
+        ),
     )
 
 
@@ -142,10 +157,56 @@ def figure_4(material: Material) -> Figure:
         runs,
         ("k", [float(one.k) for one in runs], True),
         "A crowd fifty times as large costs an ε smaller by ½·ln 99, and errors that grow slowly.",
+        (
+            _claim("Errors become larger with k.", runs),
+            _small(runs, "k grows from 2 to {}", 100),
+        ),
     )
 
 
-def _drawn(name: str, title: str, runs: Sequence[Run], across: tuple[str, list[float], bool], said: str) -> Figure:
+def _example_of_section_4() -> Claim:
+    """The only number that the paper prints."""
+    rho = retention_for_k(100, 100_000, [2, 5, 10])
+    return Claim(
+        "100,000 records, three attributes with 2, 5 and 10 values, k = 100: ρ is roughly 0.303.",
+        f"{rho:.5f}",
+        f"{rho:.3f}" == "0.303",
+    )
+
+
+def _almost_none(runs: Sequence[Run]) -> Claim:
+    first, last = runs[0], runs[-1]
+    return Claim(
+        "Errors are quite high at 245 records, and there are almost none at 2,458,285.",
+        f"{number(first.em, 2)} at {number(first.records)} and {number(last.em, 2)} at {number(last.records)} by the "
+        "likeliest numbers, where 2 would be the worst",
+        first.em > 1 and last.em < _ALMOST_NONE,
+    )
+
+
+def _claim(said: str, runs: Sequence[Run], *, falling: bool = False) -> Claim:
+    errors = [one.em for one in runs]
+    agrees = all(b < a if falling else a < b for a, b in pairwise(errors))
+    return Claim(said, f"from {number(errors[0], 2)} to {number(errors[-1], 2)} by the likeliest numbers", agrees)
+
+
+def _small(runs: Sequence[Run], while_: str, last: int) -> Claim:
+    grown = runs[-1].em - runs[0].em
+    return Claim(
+        "The increment is quite small (here: of at most 0.3).",
+        f"{number(grown, 2)}, while {while_.format(last)}, on this table",
+        grown <= _SMALL,
+    )
+
+
+def _drawn(
+    name: str,
+    title: str,
+    runs: Sequence[Run],
+    across: tuple[str, list[float], bool],
+    said: str,
+    claims: tuple[Claim, ...],
+) -> Figure:
     label, x, log = across
     axis = Axis(label, log=log)
     errors = line_chart(
@@ -182,7 +243,7 @@ def _drawn(name: str, title: str, runs: Sequence[Run], across: tuple[str, list[f
     head = ["records", "columns", "k", "ρ", "ε₀", "ε", "inverse", "likeliest"]
     return Figure(
         name,
-        title,
+        f"Figure {name[-1]}: {title[0].lower()}{title[1:]}",
         PAPER,
         (
             figure(errors, "An error of 2 is the largest that counts none of which is negative can have."),
@@ -191,6 +252,7 @@ def _drawn(name: str, title: str, runs: Sequence[Run], across: tuple[str, list[f
             paragraph(said),
         ),
         {"runs": [vars(one) for one in runs]},
+        claims,
     )
 
 

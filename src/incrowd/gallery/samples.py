@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from incrowd.errors import UnreachableError
-from incrowd.gallery import Figure, Material
+from incrowd.gallery import Claim, Figure, Material
 from incrowd.guarantees import sampling
 from incrowd.reports.page import figure, number, paragraph, table
 from incrowd.reports.svg import Axis, Line, line_chart
@@ -29,6 +31,11 @@ def rare_values(material: Material) -> Figure:
         except UnreachableError:
             theorem.append(None)
     x = list(map(float, rare))
+    falls = all(
+        later < earlier
+        for rates in (*exact.values(), [rate for rate in theorem if rate is not None])
+        for earlier, later in pairwise(rates)
+    )
     chart = line_chart(
         "Rare values decide how much may be sampled",
         Axis("rare values in a table of 1,000 values of 1,000 rows each", log=True),
@@ -61,4 +68,11 @@ def rare_values(material: Material) -> Figure:
             ),
         ),
         {"rare": x, "exact": {str(k): v for k, v in exact.items()}, "theorem": theorem, **numbers},
+        (
+            Claim(
+                "The more rare values, the smaller the rate must be (the paper has no figure, and prints no rate).",
+                "so it is, by the theorem and exactly" if falls else "not so",
+                falls,
+            ),
+        ),
     )

@@ -77,11 +77,12 @@ def nested(levels: Iterable[tuple[NDArray[np.integer], Names]], size: int) -> It
     before: NDArray[np.integer] = np.arange(size)
     for number, (starts, names) in enumerate(levels, 1):
         kept = np.union1d([0], starts[starts < size]).astype(np.int64)
-        if np.setdiff1d(kept, before).size:
+        cutting = np.flatnonzero(~np.isin(kept, before))
+        if cutting.size:
             raise HierarchyError(
-                f"A group at level {number} begins inside a group of level {number - 1}.",
+                f"A group at level {number} begins inside a group of level {number - 1}: {names(kept)[cutting[0]]}.",
                 code="hierarchy-nesting",
-                remedy="A level can only join whole groups of the level below it.",
+                remedy="A level can only join whole groups of the level below it, and begin where one of them does.",
                 details={"level": number},
             )
         before = kept

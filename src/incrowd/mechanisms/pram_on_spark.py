@@ -1,4 +1,4 @@
-"""A randomised table that no single machine could hold: drawn and written by the executors of a Spark cluster.
+"""A randomised table that no single machine could hold: drawn by the executors of a Spark cluster.
 
 The records are counted by their cells, and the cells are dealt out to *parts* by a hash of their codes; a cell of very
 many records is dealt out in several pieces. Each part is redrawn by `pram.run` with bits of its own, from a key that
@@ -7,8 +7,8 @@ the parts together have the law of one run on the whole table.
 
 **Run twice, the same.** What a part holds is a function of the table, and what becomes of it is a function of that and
 its key. So a task that is lost and run again, or run by two executors at once, gives the same cells; whichever copy of
-a result a later task reads, no record is lost, doubled or drawn a second time. The result is counted and sorted by
-its codes, which is the shuffling, written under another name, and renamed once, by the driver, when all of it is there.
+a result a later task reads, no record is lost, doubled or drawn a second time. The result is counted by its codes,
+which is the shuffling.
 
 The driver's key goes to the executors inside the task: switch on Spark's authentication and encryption
 (``spark.authenticate``, ``spark.network.crypto.enabled``) where others share the network.
@@ -16,10 +16,8 @@ The driver's key goes to the executors inside the task: switch on Spark's authen
 
 from __future__ import annotations
 
-import secrets
-import shutil
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,9 +26,8 @@ from pyspark.sql import functions as fn
 
 from incrowd._bits import DerivedBits
 from incrowd.domain import Coding
-from incrowd.errors import InputError
-from incrowd.files import cannot_write
-from incrowd.histogram import Column, Histogram
+from incrowd.histogram import Column, Histogram, unfold
+from incrowd.marginals import Marginals, Tally
 from incrowd.mechanisms import pram
 from incrowd.randomness import RandomSource
 from incrowd.sources.spark import CodedRows, SparkSource, reading
@@ -40,17 +37,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-RECORDS_PER_PART = 1 << 20
+RECORDS_PER_DRAW = 1 << 20
 """About how many records are redrawn at a time; a piece of a cell has no more."""
 
-# A task's files become visible when the task is committed, once, and all of them when the job is.
-_WRITING = {
-    "compression": "zstd",
-    "mapreduce.fileoutputcommitter.algorithm.version": "1",
-    "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-}
-
-Labels = tuple[str | None, ...]
 Redraw = Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]
 
 
@@ -74,50 +63,93 @@ def count_records(source: SparkSource, codings: Sequence[Coding]) -> int:
     return conclude(codings, codes, found.column("n").to_numpy()).total
 
 
-def write(
-    source: SparkSource,
-    codings: Sequence[Coding],
-    blocks: Sequence[pram.Block],
-    randomness: RandomSource,
-    folder: Path,
-    *,
-    records: int,
-) -> None:
-    """Writes the table, every record redrawn, as Parquet files in a new folder that every executor can reach.
+def count_marginals(cells: CodedRows, wanted: Sequence[Sequence[str]]) -> Marginals:
+    """Counts by each of several sets of columns, in one scan; only they come to the driver.
 
     Args:
-        source: the table.
-        codings: how its columns are coded, each recoded to the level at which it is published.
-        blocks: how the values are redrawn; they name each column once, with the sizes of the codings.
-        randomness: the driver's, from which one key is taken.
-        folder: appears complete or not at all, with the records in canonical order.
-        records: what `count_records` gave for the same table.
+        cells: rows without faults, and `n`, how many records each stands for.
+        wanted: the sets.
     """
-    if folder.exists():
-        raise InputError(f"{folder} exists already.", code="output-exists", remedy="Choose another name.")
-    key = randomness.words(4).tobytes()
-    parts = max(1, -(-records // RECORDS_PER_PART))
-    temporary = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.part")
-    try:
-        with reading():
-            rows = source.coded(codings)
-            drawn = _redrawn(rows, redrawing(rows, blocks, key), parts)
-            _records(rows, drawn).write.mode("errorifexists").options(**_WRITING).parquet(temporary.absolute().as_uri())
-        temporary.rename(folder)
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    columns = [Column(c.column, c.labels, np.zeros(0, dtype=np.int64)) for c in cells.codings]
+    at = {column.name: place for place, column in enumerate(columns)}
+    sizes, sets = [len(column.labels) for column in columns], [[at[name] for name in names] for names in wanted]
+    codes_of = reading_words(cells)
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tally = Tally(sizes, sets)
+        for batch in batches:
+            tally.add(codes_of(batch), batch.column("n").to_numpy())
+        for number, counts in enumerate(tally.counts):
+            found = np.flatnonzero(counts)
+            yield pa.record_batch([np.full(len(found), number), found, counts[found]], names=["part", "cell", "n"])
+
+    with reading():
+        counted = cells.frame.mapInArrow(count, "part long, cell long, n long").groupBy("part", "cell")
+        found = counted.agg(fn.sum("n").alias("n")).toArrow()
+    part, cell, n = (found.column(name).to_numpy() for name in ("part", "cell", "n"))
+    parts = []
+    for number, chosen in enumerate(sets):
+        own = part == number
+        codes = unfold(cell[own], [sizes[place] for place in chosen])
+        named = [Column(columns[p].name, columns[p].labels, code) for p, code in zip(chosen, codes, strict=True)]
+        parts.append(Histogram.of(named, n[own]))
+    return Marginals(tuple(columns), tuple(parts))
+
+
+def records_of(source: SparkSource, codings: Sequence[Coding]) -> CodedRows:
+    """The records that are to be published, each with `n` = 1; `count_records` has found no fault with them."""
+    rows = source.coded(codings)
+    kept = rows.frame
+    for coding, code in zip(codings, _codes(rows), strict=True):
+        if coding.missing == "drop":
+            kept = kept.where(code <= len(coding.labels))
+    return replace(rows, frame=kept.withColumn("n", fn.lit(1).cast("long")))
+
+
+def redrawn(rows: CodedRows, blocks: Sequence[pram.Block], key: bytes, records: int) -> CodedRows:
+    """The cells after all records were redrawn, in canonical order; `n` is how many records each has.
+
+    Args:
+        rows: the records.
+        blocks: how the values are redrawn; they name each column once, with the sizes of the codings.
+        key: 32 secret bytes.
+        records: how many they are.
+    """
+    parts = max(1, -(-records // RECORDS_PER_DRAW))
+    cells = rows.frame.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
+    dealt = _in_pieces(cells).withColumn("part", fn.pmod(fn.xxhash64(*rows.names, "piece"), fn.lit(parts)))
+    schema = ", ".join(f"{name} long" for name in [*rows.names, "n"])
+    # As many tasks as there are parts: each starts a Python of its own, and Spark would start 200 for a small table.
+    dealt = dealt.select("part", *rows.names, "n").repartition(parts, "part")
+    drawn = dealt.groupBy("part").applyInArrow(redrawing(rows, blocks, key), schema)
+    counted = drawn.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
+    codes = _codes(rows)
+    return replace(rows, frame=counted.repartitionByRange(parts, *codes).sortWithinPartitions(*codes))
+
+
+def counting(rows: CodedRows) -> Callable[[pa.Table], Histogram]:
+    """What makes a histogram of cells: words and `n`."""
+    codes_of = reading_words(rows)
+    columns = [(coding.column, coding.labels) for coding in rows.codings]
+
+    def histogram_of(cells: pa.Table) -> Histogram:
+        named = [Column(*column, codes) for column, codes in zip(columns, codes_of(cells), strict=True)]
+        return Histogram.of(named, cells.column("n").to_numpy())
+
+    return histogram_of
+
+
+def reading_words(rows: CodedRows) -> Callable[[pa.Table | pa.RecordBatch], list[np.ndarray]]:
+    """`CodedRows.codes`, as executors can be given it: without the frame."""
+    return replace(rows, frame=None).codes  # type: ignore[arg-type]
 
 
 def redrawing(rows: CodedRows, blocks: Sequence[pram.Block], key: bytes) -> Redraw:
     """What an executor does to the cells of a part; a function of the part's number and its cells, in any order."""
-    words, names = rows.words, rows.names
-    columns: list[tuple[str, Labels]] = [(coding.column, coding.labels) for coding in rows.codings]
+    words, names, histogram_of = rows.words, rows.names, counting(rows)
 
     def redraw(number: tuple[pa.Scalar, ...], cells: pa.Table) -> pa.Table:
-        codes = [p.keys(cells[n].to_numpy()) for n, word in zip(names, words, strict=True) for p in word]
-        table = Histogram.of([Column(*c, code) for c, code in zip(columns, codes, strict=True)], cells["n"].to_numpy())
+        table = histogram_of(cells)
         drawn = pram.run(table, blocks, RandomSource(_bits=DerivedBits(key, b"part %d" % number[0].as_py())))
         packed = []
         for word in words:
@@ -130,32 +162,9 @@ def redrawing(rows: CodedRows, blocks: Sequence[pram.Block], key: bytes) -> Redr
     return redraw
 
 
-def _redrawn(rows: CodedRows, redraw: Redraw, parts: int) -> DataFrame:
-    """The cells after all records were redrawn, in no order: words and counts."""
-    kept = rows.frame
-    for coding, code in zip(rows.codings, _codes(rows), strict=True):
-        if coding.missing == "drop":
-            kept = kept.where(code <= len(coding.labels))
-    cells = kept.groupBy(*rows.names).agg(fn.count(fn.lit(1)).alias("n"))
-    dealt = _in_pieces(cells).withColumn("part", fn.pmod(fn.xxhash64(*rows.names, "piece"), fn.lit(parts)))
-    schema = ", ".join(f"{name} long" for name in [*rows.names, "n"])
-    drawn = dealt.select("part", *rows.names, "n").groupBy("part").applyInArrow(redraw, schema)
-    return drawn.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
-
-
-def _records(rows: CodedRows, cells: DataFrame) -> DataFrame:
-    """The records of cells, in canonical order, with their labels."""
-    names = [f"code{i}" for i in range(len(rows.codings))]
-    coded = cells.select(*(code.alias(name) for code, name in zip(_codes(rows), names, strict=True)), "n")
-    single = _in_pieces(coded.orderBy(*names)).select(*names, fn.explode(fn.sequence(fn.lit(1), "n")))
-    return single.select(
-        *(_label(fn.col(name), c.labels).alias(c.column) for name, c in zip(names, rows.codings, strict=True))
-    )
-
-
 def _in_pieces(cells: DataFrame) -> DataFrame:
-    """Cells of at most `RECORDS_PER_PART` records each, those of the same codes numbered by `piece`."""
-    size = fn.lit(RECORDS_PER_PART)
+    """Cells of at most `RECORDS_PER_DRAW` records each, those of the same codes numbered by `piece`."""
+    size = fn.lit(RECORDS_PER_DRAW)
     last = fn.floor((fn.col("n") - 1) / size)
     pieces = cells.withColumn("piece", fn.explode(fn.sequence(fn.lit(0).cast("long"), last)))
     return pieces.withColumn("n", fn.least(fn.col("n") - fn.col("piece") * size, size))
@@ -168,11 +177,3 @@ def _codes(rows: CodedRows) -> list[SparkColumn]:
         for name, word in zip(rows.names, rows.words, strict=True)
         for place in word
     ]
-
-
-def _label(code: SparkColumn, labels: Labels) -> SparkColumn:
-    """The label of a code, from a constant that the planner takes apart once."""
-    texts = [label or "" for label in labels]
-    mark = next(chr(i) for i in range(0xE000, 0xF8FF) if not any(chr(i) in text for text in texts))
-    text = fn.get(fn.split(fn.lit(mark.join(texts)), mark), code)
-    return text if None not in labels else fn.when(code != labels.index(None), text)

@@ -5,7 +5,7 @@ from incrowd.policy.domains import Cuts, Digits, ListFile, Span
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
 from incrowd.policy.mechanisms import MECHANISMS, Generalization, Pram, Release, Sample, SampledCrowd
 from incrowd.policy.policy import Policy
-from incrowd.policy.sections import Data, Ledger
+from incrowd.policy.sections import Data, Ledger, without_password
 from incrowd.policy.taxonomy import Node
 from incrowd.policy.values import Kind, read_value
 from incrowd.policy.writing import digest
@@ -35,4 +35,5 @@ __all__ = [
     "TreeFile",
     "digest",
     "read_value",
+    "without_password",
 ]

@@ -199,7 +199,8 @@ def refusal(problems: Iterable[Problem], name: str) -> PolicyError:
     """One error for everything that is wrong, short enough for one screen."""
     found = sorted(set(problems), key=lambda problem: (problem.line or 0, *problem[1:]))
     if len(found) == 1:
-        message = f"{name}, {found[0]}." if found[0].line or found[0].path else f"{name}: {found[0].text}."
+        message = f"{name}, {found[0]}" if found[0].line or found[0].path else f"{name}: {found[0].text}"
+        message += "" if message.endswith("?") else "."
     else:
         shown = "".join(f"\n  {problem}" for problem in found[:_SHOWN])
         more = f"\n  and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""

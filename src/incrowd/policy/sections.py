@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal, Self
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from pydantic import Field, model_validator
 
@@ -57,6 +57,17 @@ class Ledger(Section):
         default="add/remove",
         description="What the budget is about. A randomised table needs replace-one, which all other promises fit too.",
     )
+
+
+def without_password(address: str) -> str:
+    """An address as a policy may hold it."""
+    if not _password(address):
+        return address
+    parts = urlsplit(address)
+    user, at, host = parts.netloc.rpartition("@")
+    options = [option for option in parse_qsl(parts.query, keep_blank_values=True) if option[0] != "password"]
+    kept = parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=urlencode(options, quote_via=quote))
+    return urlunsplit(kept)
 
 
 def _password(address: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from incrowd.errors import ParameterError
-from incrowd.releases.kinds import Estimates, kind_of
+from incrowd.releases.kinds import Estimates, all_columns, kind_of
 from incrowd.releases.verify import read_release
 
 
@@ -15,16 +16,21 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
 
     How to estimate and whether a mean is wanted can be said for randomised releases only.
     """
-    certificate, table = read_release(folder)
-    unknown = [name for name in by if name not in table.names]
+    options = {name: value for name, value in (("method", method), ("mean", mean)) if value is not None}
+
+    def needed(certificate: Mapping[str, Any]) -> Iterable[str]:
+        return kind_of(certificate["mechanism"]["name"]).columns_needed(certificate, by, **options)
+
+    certificate, table = read_release(folder, needed)
+    known = all_columns(certificate)
+    unknown = [name for name in by if name not in known]
     if unknown or not by:
         raise ParameterError(
             f"The release has no column {unknown[0]!r}." if unknown else "Name at least one column.",
             code="column-unknown",
-            remedy=f"It has: {', '.join(table.names)}.",
+            remedy=f"It has: {', '.join(known)}.",
         )
     kind = kind_of(certificate["mechanism"]["name"])
-    options = {name: value for name, value in (("method", method), ("mean", mean)) if value is not None}
     if options and certificate["mechanism"]["name"] != "pram":
         raise ParameterError(
             f"The option {next(iter(options))!r} has a meaning for randomised releases only (mechanism 'pram').",

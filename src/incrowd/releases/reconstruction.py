@@ -21,7 +21,7 @@ import numpy as np
 
 from incrowd.errors import ParameterError
 from incrowd.guarantees.randomisation import RetentionReplacement
-from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.mechanisms.pram import Block, backward, fold
 from incrowd.releases.association import Association, associate
 from incrowd.releases.inversion import NORMAL_95, Axis, Floats, General, Kept, invert, likeliest
@@ -116,7 +116,7 @@ class Tabulation:
 
 
 def tabulate(
-    blocks: Sequence[Block], table: Histogram, by: Sequence[str], *, invariant: bool = False, most: int = MOST_CELLS
+    blocks: Sequence[Block], table: Counted, by: Sequence[str], *, invariant: bool = False, most: int = MOST_CELLS
 ) -> Tabulation:
     """The released counts by these columns, each once.
 
@@ -124,21 +124,17 @@ def tabulate(
     several columns the whole is needed, and what was not asked for is summed out afterwards.
     """
     axes: list[Axis] = []
-    columns: list[str] = []
     lengths: list[int] = []
     shown = []
     for block in blocks:
         asked = [name for name in block.names if name in by]
         if not asked:
             continue
-        size = {name: len(table[name].labels) for name in block.names}
         if isinstance(block.law, RetentionReplacement) and not invariant:
-            law = RetentionReplacement(block.law.retention, math.prod(size[name] for name in asked))
+            law = RetentionReplacement(block.law.retention, math.prod(len(table[name].labels) for name in asked))
             axes.append(Kept(law))
-            columns += asked
         else:
             axes.append(_general(block, table, asked, invariant=invariant))
-            columns += block.names
         lengths.append(axes[-1].size)
         shown.append(tuple(by.index(name) for name in asked))
     cells = math.prod(lengths)
@@ -149,6 +145,7 @@ def tabulate(
             remedy="Ask for fewer columns.",
             details={"cells": cells, "most": most},
         )
+    columns = columns_of(blocks, by, invariant=invariant)
     part = table.project(columns)
     released = np.zeros(cells)
     released[fold([part[n].codes for n in columns], [len(part[n].labels) for n in columns])] = part.counts
@@ -157,7 +154,17 @@ def tabulate(
     )
 
 
-def can_be_undone(blocks: Sequence[Block], table: Histogram, name: str, *, invariant: bool = False) -> bool:
+def columns_of(blocks: Sequence[Block], by: Sequence[str], *, invariant: bool) -> list[str]:
+    """The columns whose counts `tabulate` needs: those asked for, and what a matrix has redrawn together with them."""
+    columns: list[str] = []
+    for block in blocks:
+        asked = [name for name in block.names if name in by]
+        apart = isinstance(block.law, RetentionReplacement) and not invariant
+        columns += asked if apart or not asked else block.names
+    return columns
+
+
+def can_be_undone(blocks: Sequence[Block], table: Counted, name: str, *, invariant: bool = False) -> bool:
     """Whether a column can be estimated: not if it was redrawn without regard to its value, or nearly so."""
     try:
         whole = tabulate(blocks, table, [name], invariant=invariant)
@@ -167,7 +174,7 @@ def can_be_undone(blocks: Sequence[Block], table: Histogram, name: str, *, invar
     return True
 
 
-def _general(block: Block, table: Histogram, asked: Sequence[str], *, invariant: bool) -> General:
+def _general(block: Block, table: Counted, asked: Sequence[str], *, invariant: bool) -> General:
     matrix = block.law.matrix()
     sizes = [len(table[name].labels) for name in block.names]
     if invariant:
@@ -186,7 +193,7 @@ def _general(block: Block, table: Histogram, asked: Sequence[str], *, invariant:
 
 def reconstruct(
     certificate: Mapping[str, Any],
-    table: Histogram,
+    table: Counted,
     by: Sequence[str],
     method: str | None = None,
     mean: str | None = None,
@@ -312,13 +319,14 @@ def _rows(
 
 
 def _means(
-    blocks: Sequence[Block], table: Histogram, by: Sequence[str], column: str, *, invariant: bool, whole_numbers: bool
+    blocks: Sequence[Block], table: Counted, by: Sequence[str], column: str, *, invariant: bool, whole_numbers: bool
 ) -> tuple[PramMean, ...]:
-    if column not in table.names or column in by:
+    others = [name for block in blocks for name in block.names if name not in by]
+    if column not in others:
         raise ParameterError(
             f"The mean of {column!r} is asked for, which the release does not have or which the groups are made by.",
             code="column-unknown",
-            remedy=f"Name another column of the release: {', '.join(name for name in table.names if name not in by)}.",
+            remedy=f"Name another column of the release: {', '.join(others)}.",
         )
     labels = table[column].labels
     numbers = [None if label is None else middle(label, whole=whole_numbers) for label in labels]

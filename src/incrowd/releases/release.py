@@ -9,19 +9,19 @@ import io
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from incrowd.errors import InputError, InternalError
 from incrowd.files import cannot_write
-from incrowd.histogram import Histogram
+from incrowd.histogram import Column, Histogram
 from incrowd.policy import Policy
-from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.kinds import Made, kind_of
+from incrowd.releases.kinds import Statement, kind_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,22 +33,33 @@ BY_RESPONDENTS = "the generator of each respondent's own device"
 """Where the bits of records came from that their owners have randomised."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A table that can be published, and the proof of what it promises.
 
     Attributes:
-        histogram: the published cells.
         certificate: what is promised, ready to be written.
         policy: the policy as it was carried out, with every level fixed: for review, and for next year's table.
+        folder: where it is, if executors wrote it there as they drew it.
     """
 
-    histogram: Histogram
+    load: Callable[[], Histogram]
     certificate: Mapping[str, Any]
     policy: Policy
-    report: bytes = field(repr=False)
-    internal: Mapping[str, bytes] = field(repr=False)
-    settle: Callable[[], None] | None = field(default=None, repr=False)
+    report: bytes
+    internal: Mapping[str, bytes]
+    settle: Callable[[], None] | None = None
+    folder: Path | None = None
+
+    @cached_property
+    def histogram(self) -> Histogram:
+        """The published cells; of a release that executors wrote, they are read from its folder."""
+        return self.load()
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing could be published. What executors wrote is not: they never leave out a record."""
+        return self.folder is None and not self.histogram.total
 
     @property
     def table(self) -> pa.Table:
@@ -65,10 +76,19 @@ class Release:
 
         Both are made under other names and renamed when complete, the internal one first. Nothing is ever overwritten.
         """
+        if self.folder is not None:
+            raise InputError(
+                f"The release is in {self.folder} already, where the executors wrote it.",
+                code="output-exists",
+                remedy="Copy that folder and the internal one beside it.",
+            )
         written = save(Path(folder), self)
         if self.settle is not None:
             self.settle()  # the ledger now knows it as published
         return written
+
+    def __repr__(self) -> str:
+        return f"<Release by {self.certificate['mechanism']['name']}: {self.certificate['promise']['in_words']}>"
 
     def _repr_html_(self) -> str:
         promise = self.certificate["promise"]
@@ -92,27 +112,61 @@ FIELDS = frozenset(
 """Everything that a certificate has, but for its signature: what else stands there, nothing promises or covers."""
 
 
-def certify(policy: Policy, made: Made, together: Any, source: RandomSource, report: bytes) -> dict[str, Any]:
-    """The certificate of a release: what its mechanism states, about these very files."""
+class Bits(Protocol):
+    """Where random bits came from, as far as a certificate says it."""
+
+    @property
+    def kind(self) -> str:
+        """In words."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether nobody could predict them."""
+
+
+def files_of(policy: Policy, published: Histogram) -> dict[str, Any]:
+    """The table's file, as a certificate names it: with its digest and size, found without keeping it."""
     if policy.release is None:
         raise InternalError("a release was made without being asked for")
     output = policy.release.output
+    sink = FileDigest()
+    write_table(published, output, sink)  # type: ignore[arg-type]
+    return {table_name(output): {"sha256": sink.hexdigest(), "bytes": sink.size}}
+
+
+def certify(
+    policy: Policy,
+    statement: Statement,
+    columns: Sequence[Column],
+    together: Any,
+    bits: Bits,
+    files: Mapping[str, Any],
+    report: bytes,
+) -> dict[str, Any]:
+    """The certificate of a release: what its mechanism states, about these very files.
+
+    Args:
+        policy: what was asked for.
+        statement: what the mechanism says.
+        columns: those of the table, with their labels.
+        together: what several copies promise together.
+        bits: where the random bits came from.
+        files: those of the table, each with its digest and size.
+        report: the public one.
+    """
     return certificates.seal(
         {
             "format": certificates.FORMAT,
             "title": policy.title,
-            "promise": {**made.statement.promise, "together": together, "void": None if source.secure else VOID},
-            "mechanism": dict(made.statement.mechanism),
-            "assumptions": list(made.statement.assumptions),
-            "columns": [{"name": c.name, "labels": list(c.labels)} for c in made.published.columns],
+            "promise": {**statement.promise, "together": together, "void": None if bits.secure else VOID},
+            "mechanism": dict(statement.mechanism),
+            "assumptions": list(statement.assumptions),
+            "columns": [{"name": c.name, "labels": list(c.labels)} for c in columns],
             "policy": policy.canonical(),
             "policy_digest": policy.digest(),
-            "files": {
-                table_name(output): table_digest(made.published, output),
-                REPORT: {"sha256": certificates.sha256(report), "bytes": len(report)},
-            },
+            "files": {**files, REPORT: {"sha256": certificates.sha256(report), "bytes": len(report)}},
             "software": certificates.software(),
-            "randomness": source.kind,
+            "randomness": bits.kind,
             "created": dt.datetime.now(dt.UTC).date().isoformat(),
         }
     )
@@ -123,46 +177,58 @@ def table_name(output: str) -> str:
     return f"release.{output}"
 
 
+RECORDS_PER_PART = 1 << 22
+"""In each part of a table that is written in parts, but for the last: where it is cut tells nothing."""
+
+
+def part_names(parts: int) -> list[str]:
+    """What the files of a table are called that is written in parts: a folder of them, under the table's own name."""
+    return [f"{table_name('parquet')}/part-{number:05d}.parquet" for number in range(parts)]
+
+
 def write_table(published: Histogram, output: str, sink: BinaryIO) -> None:
     """The records in canonical order, whatever order the input had, a batch at a time."""
-    import pyarrow as pa
-
-    schema = pa.schema([(name, pa.string()) for name in published.names])
-    if output == "csv":
+    plain = output == "csv"
+    if plain:
         from pyarrow import csv
 
-        writer: Any = csv.CSVWriter(sink, schema)
+        writer: Any = csv.CSVWriter(sink, published.schema(plain=True))
     else:
         import pyarrow.parquet as pq
 
-        writer = pq.ParquetWriter(sink, schema, compression="zstd")
+        # Written from codes, which is faster; without Arrow's own schema it is read as ordinary text all the same.
+        writer = pq.ParquetWriter(sink, published.schema(), compression="zstd", store_schema=False)
     with writer:
-        for batch in published.batches(plain=True):
+        for batch in published.batches(plain=plain):
             writer.write_batch(batch)
 
 
-class _Digest(io.RawIOBase):
+class FileDigest(io.RawIOBase):
     """A file that is only digested and measured."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.sha256 = hashlib.sha256()
+        self._sha256 = hashlib.sha256()
         self.size = 0
 
     def writable(self) -> bool:
+        """It is, and nothing else."""
         return True
 
     def write(self, content: Any) -> int:
-        self.sha256.update(content)
+        """Digest some more."""
+        self._sha256.update(content)
         self.size += len(content)
         return len(content)
 
+    def hexdigest(self) -> str:
+        """The digest of what was written."""
+        return self._sha256.hexdigest()
 
-def table_digest(published: Histogram, output: str) -> dict[str, Any]:
-    """The digest and size of the table's file, found without keeping it."""
-    sink = _Digest()
-    write_table(published, output, sink)  # type: ignore[arg-type]
-    return {"sha256": sink.sha256.hexdigest(), "bytes": sink.size}
+
+def measured(path: Path) -> dict[str, Any]:
+    """The digest and size of a file."""
+    return {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
 
 
 # --- folders ------------------------------------------------------------------------------------------------------
@@ -194,8 +260,12 @@ def require_free(folder: Path) -> None:
         )
 
 
-def save(folder: Path, release: Release) -> Path:
-    """Both folders, whole or not at all: first the internal one, then the public one, each by a rename."""
+@contextmanager
+def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """The public and the internal folder of a release, under other names until the block is left in peace.
+
+    Then each gets its own by a rename, the internal one first. Otherwise nothing is left of them.
+    """
     folder = folder.absolute()
     require_free(folder)
     mark = secrets.token_hex(4)
@@ -203,18 +273,7 @@ def save(folder: Path, release: Release) -> Path:
     try:
         for temporary in (internal, public):
             temporary.mkdir(mode=0o700)
-        text = release.policy.relocated(internal_folder(folder)).to_yaml()
-        note = kind_of(release.certificate["mechanism"]["name"]).POLICY_NOTE
-        _write(internal / POLICY, partial(_pour, f"{note}{text}".encode()))
-        for name, content in release.internal.items():
-            _write(internal / name, partial(_pour, content))
-        (table,) = (name for name in release.certificate["files"] if name != REPORT)
-        output = table.rpartition(".")[2]
-        _write(public / table, lambda file: write_table(release.histogram, output, file))
-        if certificates.file_sha256(public / table) != release.certificate["files"][table]["sha256"]:
-            raise InternalError("the table written is not the table certified")
-        _write(public / REPORT, partial(_pour, release.report))
-        _write(public / CERTIFICATE, partial(_pour, certificates.to_bytes(release.certificate)))
+        yield public, internal
         public.chmod(0o755)  # meant to be passed on; the internal folder stays the owner's
         internal.rename(internal_folder(folder))
         public.rename(folder)
@@ -223,7 +282,29 @@ def save(folder: Path, release: Release) -> Path:
     finally:
         for temporary in (internal, public):
             shutil.rmtree(temporary, ignore_errors=True)
-    return folder
+
+
+def save(folder: Path, release: Release) -> Path:
+    """Both folders, whole or not at all: first the internal one, then the public one, each by a rename."""
+    with appearing_folders(folder) as (public, internal):
+        (table,) = (name for name in release.certificate["files"] if name != REPORT)
+        output = table.rpartition(".")[2]
+        _write(public / table, lambda file: write_table(release.histogram, output, file))
+        if certificates.file_sha256(public / table) != release.certificate["files"][table]["sha256"]:
+            raise InternalError("the table written is not the table certified")
+        write_around(release, public, internal, internal_folder(folder.absolute()))
+    return folder.absolute()
+
+
+def write_around(release: Release, public: Path, internal: Path, at: Path) -> None:
+    """All files of a release but its table; the internal folder will be found `at` another place."""
+    text = release.policy.relocated(at).to_yaml()
+    note = kind_of(release.certificate["mechanism"]["name"]).POLICY_NOTE
+    _write(internal / POLICY, partial(_pour, f"{note}{text}".encode()))
+    for name, content in release.internal.items():
+        _write(internal / name, partial(_pour, content))
+    _write(public / REPORT, partial(_pour, release.report))
+    _write(public / CERTIFICATE, partial(_pour, certificates.to_bytes(release.certificate)))
 
 
 def _pour(content: bytes, file: BinaryIO) -> None:

@@ -2,33 +2,46 @@
 
 What can be checked is checked; what cannot (how the sample was drawn, that the table is what the publisher says) is
 listed as claimed. A folder may come from anyone: whatever is in it, the answer is a verdict, never a crash, and no file
-outside the folder is opened.
+outside the folder is opened. The table is read a batch at a time, and counted only by columns that some check looks at.
 """
 
 from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
+from incrowd._bits import DerivedBits
 from incrowd.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.kinds import Check, Kind, kind_of, published_attributes, section_of
-from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, FIELDS, REPORT, table_digest, table_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from incrowd.releases.kinds import Check, Kind, all_columns, kind_of, published_attributes, section_of
+from incrowd.releases.reading import Published, read_table
+from incrowd.releases.release import (
+    BY_RESPONDENTS,
+    CERTIFICATE,
+    FIELDS,
+    RECORDS_PER_PART,
+    REPORT,
+    part_names,
+    table_name,
+)
 
 VOID = "the promise is not void"
 
 _SIGNATURE = {"algorithm", "public_key", "value"}
 _LARGEST_CERTIFICATE = 1 << 28
-_HOSTILE = (KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError)
+_HOSTILE = (
+    *(KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError),
+    NotImplementedError,  # what Arrow says of files that it cannot read
+)
+
+Columns = Callable[[Mapping[str, Any]], Iterable[str]]
+"""Which columns somebody wants the table to be counted by, given a certificate that may be anything."""
 
 
 @dataclass(frozen=True)
@@ -51,10 +64,35 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> Verifica
         folder: the published folder.
         public_key: a PEM file; if given, the certificate must be signed by that key.
     """
-    place = Path(folder)
-    written, certificate = read_certificate(place)
+    return _examine(Path(folder), public_key)[0]
+
+
+def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Mapping[str, Any], Histogram]:
+    """The certificate and the table of a folder that passes every check (a void promise apart).
+
+    Args:
+        folder: the published one.
+        columns: those that the table is to be counted by at least; all if not given.
+
+    Raises:
+        InputError: it does not.
+    """
+    found, certificate, table = _examine(Path(folder), None, columns or all_columns)
+    failed = [check for check in found.checks if not check.holds and check.name != VOID]
+    if failed or table is None:
+        why = f": {failed[0].name} does not hold" if failed else ""
+        raise _unreadable(Path(folder), f"it is not a valid release{why}")
+    return certificate, table.histogram
+
+
+def _examine(
+    folder: Path, public_key: str | Path | None, columns: Columns = lambda _: ()
+) -> tuple[Verification, dict[str, Any], Published | None]:
+    """Every check, and what they were made of."""
+    written, certificate = read_certificate(folder)
     checks: list[Check] = []
     claimed: tuple[str, ...] = ()
+    table: Published | None = None
     try:
         checks.append(_sealed(written, certificate))
         checks.append(_closed(certificate))
@@ -62,30 +100,19 @@ def verify(folder: str | Path, public_key: str | Path | None = None) -> Verifica
             signed = certificates.signature_is_valid(certificate, public_key)
             checks.append(Check("the signature", signed, "it is missing or not by this key"))
         checks.extend(_promise(certificate))
-        files = list(_files(place, certificate))
+        files = list(_files(folder, certificate))
         checks.extend(files)
         if all(check.holds for check in files):
-            checks.extend(_table(place, certificate))
+            wanted = {*_kind(certificate).columns_needed(certificate), *columns(certificate)}
+            table = _read(folder, certificate, wanted)
+            checks.extend(_table(certificate, table))
         claimed = (*_kind(certificate).CLAIMED, *(str(text) for text in certificate["assumptions"]))
     except (IncrowdError, *_HOSTILE) as error:
         if getattr(error, "code", None) == "key-unreadable":
             raise  # the caller's key, not the folder
         checks.append(Check("the certificate is complete", holds=False, detail="a field is missing or malformed"))
-    return Verification(tuple(Check(c.name, holds=True) if c.holds else c for c in checks), claimed)
-
-
-def read_release(folder: str | Path) -> tuple[Mapping[str, Any], Histogram]:
-    """The certificate and the table of a folder that passes every check (a void promise apart).
-
-    Raises:
-        InputError: it does not.
-    """
-    found = verify(folder)
-    failed = [check for check in found.checks if not check.holds and check.name != VOID]
-    if failed:
-        raise _unreadable(Path(folder), f"it is not a valid release: {failed[0].name} does not hold")
-    _, certificate = read_certificate(Path(folder))
-    return certificate, _histogram(_read_table(Path(folder), certificate), certificate)
+    found = Verification(tuple(Check(c.name, holds=True) if c.holds else c for c in checks), claimed)
+    return found, certificate, table
 
 
 def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
@@ -137,7 +164,8 @@ def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("the title is the policy's", titled, "it is another one")
     void = certificate["promise"]["void"]
     by_respondents = certificate["mechanism"].get("randomised_by") == "respondents"
-    secure = certificate["randomness"] == (BY_RESPONDENTS if by_respondents else RandomSource().kind)
+    by_curator = DerivedBits.kind if _in_parts(certificate) else RandomSource().kind
+    secure = certificate["randomness"] == (BY_RESPONDENTS if by_respondents else by_curator)
     yield Check(VOID, void is None and secure, "it was drawn from predictable bits")
     asked = certificate["policy"]["release"]["mechanism"] == certificate["mechanism"]["name"]
     yield Check("the mechanism is the policy's", asked, "it is another one")
@@ -149,88 +177,72 @@ def _kind(certificate: Mapping[str, Any]) -> Kind:
     return kind_of(certificate["mechanism"]["name"])
 
 
+def _table_files(certificate: Mapping[str, Any]) -> list[str]:
+    """The table's files, in order, as far as a release can have such; the names of others are not looked at."""
+    if _in_parts(certificate):
+        return part_names(max(1, len(set(certificate["files"]) - {REPORT})))
+    return [table_name(section_of(certificate).output)]
+
+
+def _in_parts(certificate: Mapping[str, Any]) -> bool:
+    return section_of(certificate).output == "parquet" and table_name("parquet") not in certificate["files"]
+
+
 def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
     """Exactly the files that a release has: ordinary ones, with the digests and sizes stated."""
-    wanted = {_table_name(certificate), REPORT}
-    stated = certificate["files"]
+    table, stated = _table_files(certificate), certificate["files"]
+    wanted = {*table, REPORT}
     yield Check("the files are those of a release", set(stated) == wanted, "others are listed")
+    tops = {Path(name).parts[0] for name in wanted}
+    odd = [name for name in tops if name not in wanted and not _is(folder / name, stat.S_ISDIR)]
+    if odd:
+        yield Check(f"{odd[0]} is a folder", holds=False, detail="it is missing or something else")
+        return
     for name in sorted(wanted & set(stated)):
         path = folder / name
-        if not path.exists() or not stat.S_ISREG(path.lstat().st_mode):
+        if not _is(path, stat.S_ISREG):
             yield Check(f"{name} is the file certified", holds=False, detail="it is missing or not an ordinary file")
             continue
         same = path.stat().st_size == stated[name]["bytes"] and (
             certificates.file_sha256(path) == stated[name]["sha256"]
         )
         yield Check(f"{name} is the file certified", same, "its digest or size differs")
-    extra = [p for p in folder.iterdir() if p.name not in {*wanted, CERTIFICATE}]
+    extra = {p.name for p in folder.iterdir()} - {*tops, CERTIFICATE}
+    extra |= {p.name for top in tops - wanted for p in (folder / top).iterdir() if f"{top}/{p.name}" not in wanted}
     yield Check("nothing else is in the folder", not extra, f"{len(extra)} other files")
 
 
-def _table(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
-    """Only declared values, what the mechanism promises, and nothing in the order of rows or the file's own notes."""
-    columns = [column["name"] for column in certificate["columns"]]
-    listed = published_attributes(certificate)
-    yield Check("the columns are the policy's", sorted(columns) == sorted(listed), "they differ")
+def _is(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether something of this kind is there itself, and no link to it."""
+    return path.exists() and kind(path.lstat().st_mode)
+
+
+def _read(folder: Path, certificate: Mapping[str, Any], wanted: Collection[str]) -> Published | None:
+    """The table, unless it cannot be read or holds something that is not declared."""
+    labels = {column["name"]: column["labels"] for column in certificate["columns"]}
     try:
-        table = _read_table(folder, certificate)
-        histogram = _histogram(table, certificate)
+        return read_table([folder / name for name in _table_files(certificate)], labels, wanted)
     except (IncrowdError, *_HOSTILE):
-        yield Check("the table holds only declared values", holds=False, detail="it does not, or cannot be read")
+        return None
+
+
+def _table(certificate: Mapping[str, Any], table: Published | None) -> Iterator[Check]:
+    """Only declared values, what the mechanism promises, and nothing in the order of rows or the file's own notes."""
+    listed = published_attributes(certificate)
+    same = sorted(all_columns(certificate)) == sorted(listed)
+    yield Check("the columns are the policy's", same, "they differ")
+    declared = "the table holds only declared values"
+    yield Check(declared, table is not None, "it does not, or cannot be read")
+    if table is None:
         return
-    yield Check("the table holds only declared values", holds=True)
-    yield from _kind(certificate).check_table(certificate, histogram)
+    yield from _kind(certificate).check_table(certificate, table.histogram)
+    *full, last = table.records
+    cut = not _in_parts(certificate) or (set(full) <= {RECORDS_PER_PART} and 0 < last <= RECORDS_PER_PART)
     yield Check(
         "rows come in canonical order, and the file says nothing else",
-        _is_canonical(folder / _table_name(certificate), table, histogram),
-        "its rows are in another order, or it holds notes of its own",
+        table.canonical and cut,
+        "its rows are in another order, it holds notes of its own, or it is cut into parts elsewhere",
     )
-
-
-def _is_canonical(path: Path, table: pa.Table, histogram: Histogram) -> bool:
-    if path.suffix == ".csv":
-        return bool(table_digest(histogram, "csv")["sha256"] == certificates.file_sha256(path))
-    import pyarrow.parquet as pq
-
-    # Other versions of Arrow write other bytes, so what is compared is all that a file can say.
-    notes = set(pq.read_metadata(path).metadata or {}) - {b"ARROW:schema"}
-    return not notes and bool(table.equals(histogram.expand(plain=True), check_metadata=True))
-
-
-def _table_name(certificate: Mapping[str, Any]) -> str:
-    return table_name(section_of(certificate).output)
-
-
-def _read_table(folder: Path, certificate: Mapping[str, Any]) -> pa.Table:
-    path = folder / _table_name(certificate)
-    names = [column["name"] for column in certificate["columns"]]
-    if path.suffix == ".csv":
-        import pyarrow as pa
-        from pyarrow import csv
-
-        table = csv.read_csv(
-            path,
-            # A record with nothing but missing values is an empty line, and a record all the same.
-            parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            convert_options=csv.ConvertOptions(
-                column_types=dict.fromkeys(names, pa.string()),
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-                null_values=[""],
-            ),
-        )
-    else:
-        import pyarrow.parquet as pq
-
-        table = pq.ParquetFile(path).read()
-    if table.column_names != names:
-        raise _unreadable(path, "its columns are not those of the certificate")
-    return table
-
-
-def _histogram(table: pa.Table, certificate: Mapping[str, Any]) -> Histogram:
-    labels = {column["name"]: column["labels"] for column in certificate["columns"]}
-    return Histogram.from_arrow(table, labels=labels)
 
 
 def _unreadable(path: Path, why: str) -> InputError:

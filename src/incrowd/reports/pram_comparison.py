@@ -13,12 +13,13 @@ from incrowd.errors import IncrowdError, InternalError
 from incrowd.guarantees.requirements import KAnonymity
 from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.recoding import utility
 from incrowd.recoding.search import Demand, generalize, search
 from incrowd.recoding.utility import SANITY, Comparison
 from incrowd.releases.inversion import Floats, invert, likeliest
 from incrowd.releases.kinds.pram import Settled
-from incrowd.releases.reconstruction import can_be_undone, tabulate
+from incrowd.releases.reconstruction import can_be_undone, columns_of, tabulate
 from incrowd.reports.page import (
     Content,
     Fact,
@@ -61,12 +62,12 @@ class Reconstruction:
     query_error: float
 
 
-def reconstruct(settled: Settled, truth: Histogram, published: Histogram, names: Sequence[str]) -> Reconstruction:
+def reconstruct(settled: Settled, truth: Counted, published: Counted, names: Sequence[str]) -> Reconstruction:
     """The estimates of a cross-tabulation beside the truth."""
     whole = tabulate(settled.blocks, published, names, invariant=settled.promise is None)
     estimate, variance = (whole.arranged(part) for part in invert(whole.axes, whole.released))
     em = whole.arranged(likeliest(whole.axes, whole.released, most=400).counts)
-    x = _counts(truth, names)
+    x = counts_by(truth, names)
     records, errors = float(x.sum()), np.sqrt(variance)
     wrong = np.abs(em - x) / np.maximum(x, SANITY * records)
     return Reconstruction(
@@ -79,15 +80,16 @@ def reconstruct(settled: Settled, truth: Histogram, published: Histogram, names:
     )
 
 
-def _counts(histogram: Histogram, names: Sequence[str]) -> Floats:
-    part = histogram.project(names)
+def counts_by(table: Counted, names: Sequence[str]) -> Floats:
+    """How many records have each combination of values of these columns."""
+    part = table.project(names)
     counts = np.zeros([len(part[name].labels) for name in names])
     counts[tuple(part[name].codes for name in names)] = part.counts
     return counts
 
 
 def content(
-    settled: Settled, attributes: Sequence[CodedAttribute], truth: Histogram, published: Histogram
+    settled: Settled, attributes: Sequence[CodedAttribute], truth: Counted, published: Counted
 ) -> tuple[list[Fact], list[Section]]:
     """The facts and sections of the publisher's own report."""
     known = {
@@ -109,26 +111,33 @@ def content(
         Section("reconstruction", "How well the table is reconstructed", tuple(_reconstruction(found))),
     ]
     if settled.promise is not None:
-        sections.append(
-            Section(
-                "generalization",
-                "What generalization would have cost",
-                tuple(_generalization(settled, attributes, truth, asked, query)),
-            )
+        told = (
+            _generalization(settled, attributes, truth, asked, query)
+            if isinstance(truth, Histogram)
+            else [paragraph("It was not computed: for that, all cells of the table would be needed in one place.")]
         )
+        sections.append(Section("generalization", "What generalization would have cost", tuple(told)))
     return facts, sections
 
 
 Workload = Sequence[tuple[str, ...]]
 
 
-def workload(truth: Histogram) -> Workload:
+def workload(truth: Counted) -> Workload:
     """The columns whose counts are compared: each one, and each pair that is not too large."""
-    pairs = combinations(truth.names, 2)
-    return [
-        *((name,) for name in truth.names),
-        *(pair for pair in pairs if math.prod(len(truth[name].labels) for name in pair) <= _CELLS),
-    ]
+    return _compared({column.name: len(column.labels) for column in truth.columns})
+
+
+def _compared(sizes: Mapping[str, int]) -> Workload:
+    pairs = combinations(sizes, 2)
+    return [*((name,) for name in sizes), *(pair for pair in pairs if sizes[pair[0]] * sizes[pair[1]] <= _CELLS)]
+
+
+def looked_at(settled: Settled) -> Workload:
+    """The sets of columns by whose counts a table is known well enough for the reports, if it cannot be held."""
+    sizes = {name: size for block in settled.blocks for name, size in zip(block.names, block.sizes, strict=True)}
+    sets = (columns_of(settled.blocks, names, invariant=settled.promise is None) for names in _compared(sizes))
+    return list(dict.fromkeys(map(tuple, sets)))
 
 
 def query_error(asked: Workload, found: Mapping[tuple[str, ...], float]) -> float:

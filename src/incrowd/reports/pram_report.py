@@ -16,6 +16,7 @@ from incrowd.errors import InternalError
 from incrowd.guarantees.randomisation import RetentionReplacement
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.mechanisms.pram import Block
 from incrowd.policy import Policy
 from incrowd.releases.inversion import Floats, invert
@@ -49,13 +50,13 @@ _LARGEST_PICTURE = 40
 _CELL, _EDGE = 9, 2
 
 
-def public_report(policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: bool) -> bytes:
+def public_report(policy: Policy, settled: Settled, published: Counted, statement: Statement, *, void: bool) -> bytes:
     """The report that is published beside the release.
 
     Args:
         policy: what was asked for.
         settled: how values were redrawn, and what that promises.
-        published: the release.
+        published: the release, or its counts by what `pram_comparison.looked_at` names.
         statement: what it says of itself.
         void: whether the random bits were predictable, so that nothing is promised.
     """
@@ -86,7 +87,7 @@ def public_report(policy: Policy, settled: Settled, published: Histogram, statem
 # --- how it was made --------------------------------------------------------------------------------------------------
 
 
-def _made(settled: Settled, published: Histogram) -> list[Content]:
+def _made(settled: Settled, published: Counted) -> list[Content]:
     kept = [block for block in settled.blocks if isinstance(block.law, RetentionReplacement)]
     others = [block for block in settled.blocks if block not in kept]
     content: list[Content] = []
@@ -157,7 +158,7 @@ def picture(matrix: Floats) -> str:
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 
-def _looks(settled: Settled, published: Histogram) -> list[Content]:
+def _looks(settled: Settled, published: Counted) -> list[Content]:
     cards, rows = [], []
     for name in published.names:
         found = estimated(settled, published, name)
@@ -201,7 +202,7 @@ def _looks(settled: Settled, published: Histogram) -> list[Content]:
     ]
 
 
-def estimated(settled: Settled, published: Histogram, name: str) -> tuple[Floats, Floats, Floats] | None:
+def estimated(settled: Settled, published: Counted, name: str) -> tuple[Floats, Floats, Floats] | None:
     """Of each value of a column: the estimated count, its standard error, and the released count.
 
     None if the column was redrawn without regard to its values.
@@ -212,11 +213,11 @@ def estimated(settled: Settled, published: Histogram, name: str) -> tuple[Floats
     estimate, variance = (whole.arranged(part) for part in invert(whole.axes, whole.released))
     if settled.promise is None:
         variance = whole.arranged(own_variance(whole))
-    released = np.bincount(published[name].codes, weights=published.counts, minlength=len(estimate)).astype(np.float64)
+    released = pram_comparison.counts_by(published, [name])
     return estimate, np.asarray(np.sqrt(variance), dtype=np.float64), released
 
 
-def _card(published: Histogram, name: str, estimate: Floats, released: Floats) -> Html:
+def _card(published: Counted, name: str, estimate: Floats, released: Floats) -> Html:
     labels, total = published[name].labels, published.total
     shown = range(len(labels)) if len(labels) <= MOST else sorted(np.argsort(-estimate, kind="stable")[:MOST].tolist())
     top = max(float(estimate.max()), float(released.max()), 1.0)
@@ -232,7 +233,7 @@ def _card(published: Histogram, name: str, estimate: Floats, released: Floats) -
     return bars(label(name), note, ("rows", "people"), rows)
 
 
-def _use(settled: Settled, published: Histogram, output: str) -> list[Content]:
+def _use(settled: Settled, published: Counted, output: str) -> list[Content]:
     names = published.names[:2]
     by = " ".join(f"--by {shlex.quote(name)}" for name in (names if len(names) > 1 else names * 2))
     if not any("," in name or name != name.strip() for name in names):  # a single option is taken apart at commas
@@ -333,11 +334,24 @@ def internal_report(
     """
     if not isinstance(made.outcome, Histogram):
         raise InternalError("there is no table to compare the release with")
+    return compared(policy, attributes, settled, made.outcome, made.published, void=void)
+
+
+def compared(
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    settled: Settled,
+    truth: Counted,
+    published: Counted,
+    *,
+    void: bool,
+) -> bytes:
+    """The same, of tables that may be known only by their counts by what `pram_comparison.looked_at` names."""
     return internal_page(
         policy,
         _TITLE,
         "How well the table can be reconstructed from the release, and what generalizing it would have cost. The "
         "numbers on this page are read off the raw data, and no promise covers them.",
-        *pram_comparison.content(settled, attributes, made.outcome, made.published),
+        *pram_comparison.content(settled, attributes, truth, published),
         void=void,
     )

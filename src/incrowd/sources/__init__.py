@@ -26,6 +26,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
 from incrowd.domain import Coding
@@ -35,6 +36,8 @@ from incrowd.histogram import Histogram
 ENTRY_POINTS = "incrowd.sources"
 
 Progress = Callable[[float], None]
+
+_TABLES = {"pandas", "polars", "pyarrow", "duckdb", "_duckdb", "ibis", "pyspark"}
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,12 @@ def open_source(thing: Any, **options: Any) -> Source:
     """
     if _is_source(thing):
         return thing
+    if options.get("table") is not None and not holds_tables(thing, options.get("engine")):
+        raise DataError(
+            "A table is named, but what is given is one table already.",
+            code="data-format",
+            remedy="Leave out 'table' (--table): it is for databases, and, without files, for Spark's catalogue.",
+        )
     source = _open_on_spark(thing, options) or _open_builtin(thing, options)
     if source is not None:
         return source
@@ -103,6 +112,19 @@ def open_source(thing: Any, **options: Any) -> Source:
         code="data-kind",
         remedy="Give a file name, a pandas, Polars or Arrow table, or a DuckDB relation.",
     )
+
+
+def holds_tables(thing: Any, engine: str | None = None) -> bool:
+    """Whether there can be several tables in a thing, so that one may have to be named. True of what is not known."""
+    from incrowd.sources.sqlite import is_sqlite
+
+    if thing is None or engine is not None:
+        return thing is None
+    names = thing if isinstance(thing, list | tuple) else [thing]
+    if names and all(isinstance(name, str | os.PathLike) for name in names):
+        return any("://" in os.fspath(name) or is_sqlite(Path(name)) for name in names)
+    # By its class: to ask some tables for more makes them work, and streams can be asked once.
+    return type(thing).__module__.partition(".")[0] not in _TABLES
 
 
 def _is_source(thing: object) -> TypeGuard[Source]:

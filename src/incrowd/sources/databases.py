@@ -5,7 +5,8 @@ been folded into one (`incrowd.sources.folding`). What the values mean is decide
 decide it for every other table, so a count does not depend on how a database compares, rounds or prints. Where nothing
 can be folded the groups are as many as the distinct rows; they are streamed, never collected in memory.
 
-Whatever needs the rows themselves (drafting a policy, an audit) has the columns streamed, in the same snapshot.
+An audit or a comparison, which takes values as they are, counts the groups in the same way. Only what needs the rows
+themselves, drafting a policy, has the columns streamed, in the same snapshot.
 """
 
 # ruff: noqa: S608 - statements are put together from quoted names and literals
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     import duckdb
 
 Run = Callable[[str], Iterable[pa.RecordBatch]]
+
+_SHOWN_TABLES = 10
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,8 @@ class DatabaseSource(DuckDBSource):
                     raise scan.error from None
                 raise
 
-    def _gather(self, scan: Scan, wanted: Mapping[int, Coding | None]) -> tuple[str, str | None]:
+    def gather(self, scan: Scan, wanted: Mapping[int, Coding | None]) -> tuple[str, str | None]:
+        """Groups, which are made where the table is."""
         assert isinstance(scan, _Scan)  # noqa: S101 - made above
         coded = {i: coding for i, coding in wanted.items() if coding is not None}
         require_fitting(list(coded.values()), [self._remote.fields[i].kind for i in coded])
@@ -299,11 +303,17 @@ def quoted_name(name: str) -> str:
 def the_table(known: Sequence[str], wanted: str | None, where: str) -> str:
     """Which of the tables in a database is meant; it need not be said if there is only one."""
     if wanted is None and len(known) != 1:
-        raise DataError(
-            f"{where} holds {len(known)} tables.",
-            code="data-format",
-            remedy="Say which is meant: 'table' in the policy's section 'data'.",
-        )
+        raise several_tables(known, where)
     if wanted is not None and wanted not in known:
         raise DataError(f"{where} has no table of the name given.", code="data-not-found", remedy="Check 'table'.")
     return known[0] if wanted is None else wanted
+
+
+def several_tables(known: Sequence[str], where: str) -> DataError:
+    """The error for a database of which nobody said which table is meant."""
+    names = ", ".join(sorted(known)[:_SHOWN_TABLES]) + (", …" if len(known) > _SHOWN_TABLES else "")
+    return DataError(
+        f"{where} holds {len(known)} tables{f': {names}' if names else ''}.",
+        code="data-format",
+        remedy="Say which is meant: --table, or 'table' in the policy's section 'data'.",
+    )

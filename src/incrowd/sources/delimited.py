@@ -19,7 +19,7 @@ from incrowd.errors import DataError
 from incrowd.sources.files import HEAD_BYTES, damaged, open_plain, parts_differ, read_head, sql_paths, verify_compressed
 from incrowd.sources.matching import quoted
 from incrowd.sources.memory import check_names
-from incrowd.sources.options import Options
+from incrowd.sources.options import OTHER_ENCODING, Options
 
 if TYPE_CHECKING:
     import duckdb
@@ -214,7 +214,7 @@ def _wrong_encoding(path: Path, encoding: str) -> DataError:
     return DataError(
         f"{path} is not text in {encoding}.",
         code="data-encoding",
-        remedy="Say which encoding it is in; files from Windows are often windows-1252 or latin-1.",
+        remedy=OTHER_ENCODING,
     )
 
 

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.errors import DataError
-from incrowd.sources.duckdb import DuckDBSource
+from incrowd.sources import Source
+from incrowd.sources.fetching import fetching
 
 
-def distinct_counts(source: DuckDBSource, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
+def distinct_counts(source: Source, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
     """The counts of the distinct rows, in no order; `columns` restricts what counts as a row."""
+    source = fetching(source)
     names = [column.name for column in source.columns()]
     unknown = [name for name in columns or () if name not in names]
     if unknown:
@@ -27,7 +29,8 @@ def distinct_counts(source: DuckDBSource, columns: Sequence[str] | None = None) 
     positions = range(len(names)) if columns is None else [names.index(name) for name in columns]
     with source.connect() as (connection, scan):
         fields = ", ".join(f"c{i}" for i in positions)
-        query = f"SELECT count(*)::BIGINT AS n FROM {scan(list(positions))} GROUP BY {fields}"
+        relation, n = source.gather(scan, dict.fromkeys(positions))
+        query = f"SELECT {'count(*)' if n is None else f'sum({n})'}::BIGINT AS n FROM {relation} GROUP BY {fields}"
         counts: NDArray[np.int64] = connection.sql(query).to_arrow_table()["n"].to_numpy()
     if len(counts) == 0:
         raise DataError("The table holds no record.", code="data-empty")

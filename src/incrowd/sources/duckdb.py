@@ -23,7 +23,7 @@ from incrowd.sources import Progress, SourceColumn
 from incrowd.sources.files import Table
 from incrowd.sources.matching import Match, column_kind, match
 from incrowd.sources.naming import positions, require_fitting
-from incrowd.sources.options import Options
+from incrowd.sources.options import OTHER_ENCODING, Options
 from incrowd.sources.tally import conclude, outside_code
 from incrowd.sources.words import Place, share_words
 from incrowd.sources.workspace import workspace
@@ -63,7 +63,7 @@ class DuckDBSource:
         """Codes and counts in one scan, as `Source.count_by` promises."""
         positions = self.positions([coding.column for coding in codings])
         with self.connect() as (connection, scan):
-            relation, weight = self._gather(scan, dict(zip(positions, codings, strict=True)))
+            relation, weight = self.gather(scan, dict(zip(positions, codings, strict=True)))
             matches = self._matches(codings, positions, _types(connection, relation, positions))
             for i, m in enumerate(matches):
                 _create_lookup(connection, f"lookup{i}", m)
@@ -81,7 +81,7 @@ class DuckDBSource:
 
             def examples(column: str) -> list[str]:
                 [(coding, position)] = [(c, i) for c, i in zip(codings, positions, strict=True) if c.column == column]
-                again, _ = self._gather(scan, {position: None})
+                again, _ = self.gather(scan, {position: None})
                 [how] = self._matches([coding], [position], _types(connection, again, [position]), exact=True)
                 _create_lookup(connection, "lookup0", how)
                 query = _examples_query(again, position, how, outside_code(coding))
@@ -105,7 +105,7 @@ class DuckDBSource:
             finally:
                 connection.close()
 
-    def _gather(self, scan: Scan, wanted: Mapping[int, Coding | None]) -> tuple[str, str | None]:
+    def gather(self, scan: Scan, wanted: Mapping[int, Coding | None]) -> tuple[str, str | None]:
         """What to count: a relation with the columns at these positions, and its column of counts if rows are groups.
 
         Values of a column with a coding may be replaced by others that it codes alike.
@@ -116,6 +116,11 @@ class DuckDBSource:
     def options(self) -> Options:
         """How the table is read."""
         return self._options
+
+    @property
+    def drawn_from(self) -> int | None:
+        """How many records the table has, if a scan shows only some of them; None if it shows all."""
+        return None
 
     def verify(self) -> None:
         """Checks what the engine does not check while scanning."""
@@ -145,7 +150,9 @@ def _connection(options: Options, work: Path) -> duckdb.DuckDBPyConnection:
         "autoload_known_extensions": "false",
         "python_enable_replacements": "false",
         # Smallest and largest values noted in a file may be wrong or leave out not-a-numbers: values are looked at.
-        "disabled_optimizers": "statistics_propagation",
+        # Joins stay as they are written: how long a stream is nobody knows, the engine takes it for one row, and would
+        # collect the whole table in memory in order to run the few lines of a lookup past it.
+        "disabled_optimizers": "statistics_propagation,join_order,build_side_probe_side",
     }
     if options.threads is not None:
         config["threads"] = options.threads
@@ -272,7 +279,7 @@ def _translated(error: Exception) -> IncrowdError:
         return data_error(
             f"The file is not text in UTF-8{where}.",
             "data-encoding",
-            "Say which encoding it is in; files from Windows are often windows-1252 or latin-1.",
+            OTHER_ENCODING,
         )
     if "Expected Number of Columns" in text:
         return data_error(

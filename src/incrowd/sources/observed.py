@@ -23,7 +23,7 @@ import pyarrow as pa
 from incrowd.errors import DataError
 from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.sources import Source
-from incrowd.sources.duckdb import DuckDBSource
+from incrowd.sources.fetching import fetching
 from incrowd.sources.matching import column_kind, quoted
 
 _RESULT_ROWS = 2**17
@@ -55,24 +55,21 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
     Raises:
         DataError: the table cannot be read, lacks a column, holds no record, or a weight is no positive number.
     """
-    if not isinstance(source, DuckDBSource):
-        raise DataError(
-            "Only local files and tables in memory can be counted by the values that occur.",
-            code="data-kind",
-            remedy="Fetch the columns that are needed to a file first.",
-        )
+    source = fetching(source)
     names = [*columns] if weights is None or weights in columns else [*columns, weights]
     positions = source.positions(names)
     place = dict(zip(names, positions, strict=True))
     with source.connect() as (connection, scan):
-        relation = scan(positions)
+        relation, n = source.gather(scan, dict.fromkeys(positions))
         fields = ", ".join(f"c{i}" for i in positions)
         types = dict(zip(positions, map(str, connection.sql(f"SELECT {fields} FROM {relation}").types), strict=True))
         raw = ", ".join(f"c{place[name]}" for name in columns)
-        sums = ["count(*)::BIGINT AS n"]
+        sums = [f"{'count(*)' if n is None else f'sum({n})'}::BIGINT AS n"]
         if weights is not None:
             weight = _number(f"c{place[weights]}", types[place[weights]])
-            sums.append(f"coalesce(fsum({weight}), 0)::DOUBLE AS w, count(*) FILTER ({_unfit(weight)})::BIGINT AS bad")
+            times = "1" if n is None else n
+            sums.append(f"coalesce(fsum({weight} * {times}), 0)::DOUBLE AS w")
+            sums.append(f"coalesce(sum({times}) FILTER ({_unfit(weight)}), 0)::BIGINT AS bad")
         counted = f"SELECT {raw}, {', '.join(sums)} FROM {relation} GROUP BY {raw}"
         missing = source.options.missing_values
         texts = [_printed(f"c{place[name]}", types[place[name]], missing) for name in columns]

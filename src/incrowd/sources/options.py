@@ -10,6 +10,11 @@ from typing import Any
 
 from incrowd.errors import ParameterError
 
+OTHER_ENCODING = (
+    "Say which encoding it is in: --encoding latin-1, or 'encoding: latin-1' under 'data' in the policy. "
+    "Files from Windows are often in windows-1252 or latin-1."
+)
+
 
 @dataclass(frozen=True)
 class Options:

@@ -15,7 +15,15 @@ import pyarrow as pa
 
 from incrowd.domain import Coding
 from incrowd.errors import DataError
-from incrowd.sources.databases import Field, Run, folded_listing, folded_steps, folded_type, quoted_name
+from incrowd.sources.databases import (
+    Field,
+    Run,
+    folded_listing,
+    folded_steps,
+    folded_type,
+    quoted_name,
+    several_tables,
+)
 from incrowd.sources.folding import Listing, fold
 from incrowd.sources.options import Options
 
@@ -104,11 +112,8 @@ def find_table(run: Run, wanted: str | None) -> tuple[str, tuple[Field, ...]]:
     """
     tables = [row for batch in run(_TABLES) for row in batch.to_pylist()]
     if wanted is None and len(tables) != 1:
-        raise DataError(
-            f"The database holds {len(tables)} tables.",
-            code="data-format",
-            remedy="Say which is meant: 'table' in the policy's section 'data'.",
-        )
+        known = [t["name"] if t["near"] else f"{t['schema']}.{t['name']}" for t in tables]
+        raise several_tables(known, "The database")
     found = [
         table
         for table in tables

@@ -122,10 +122,17 @@ class ColumnProfile:
 
 @dataclass(frozen=True)
 class TableProfile:
-    """What a table holds."""
+    """What a table holds.
+
+    Attributes:
+        rows: how many records were looked at.
+        columns: what they hold.
+        drawn_from: how many records there are, if only some of them were looked at.
+    """
 
     rows: int
     columns: tuple[ColumnProfile, ...]
+    drawn_from: int | None = None
 
 
 def profile(source: Source, progress: Callable[[float], None] | None = None) -> TableProfile:
@@ -137,14 +144,9 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
     Raises:
         DataError: the table cannot be read, holds no record, or is in an engine that cannot be asked such things.
     """
-    from incrowd.sources.duckdb import DuckDBSource
+    from incrowd.sources.fetching import fetching
 
-    if not isinstance(source, DuckDBSource):
-        raise DataError(
-            "A policy is drafted from a file or a table in memory.",
-            code="data-kind",
-            remedy="Give a part of the table as a file.",
-        )
+    source = fetching(source)
     tell = progress or (lambda _part: None)
     columns = source.columns()
     asked = [i for i, column in enumerate(columns) if column.kind != "other"]
@@ -175,6 +177,7 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
             _column(column, rows, found.get(i, []), common.get(i, []), distinct[i] if i in many else None)
             for i, column in enumerate(columns)
         ),
+        source.drawn_from,
     )
 
 

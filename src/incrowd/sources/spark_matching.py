@@ -81,7 +81,7 @@ def match(coding: Coding, type_: types.DataType, options: Options, *, column: st
     """
     domain, kind = coding.domain, column_kind(type_)
     wanted = domain_kind(domain)
-    raw = _plain(fn.col(column), type_)
+    raw = plain_texts(fn.col(column), type_)
     codes, named = value_codes(coding), fn.col(value)
     missing = _missing(raw, kind, wanted, options)
     otherwise = fn.when(missing, fn.lit(missing_code(coding))).otherwise(fn.lit(outside_code(coding)))
@@ -122,7 +122,7 @@ def literal(value: Any) -> Column:
     return fn.lit(value.isoformat()).cast("date") if isinstance(value, dt.date) else fn.lit(value)
 
 
-def _plain(column: Column, type_: types.DataType) -> Column:
+def plain_texts(column: Column, type_: types.DataType) -> Column:
     """Texts as the bytes they are, under no collation that takes different ones for equal."""
     if isinstance(type_, types.CharType | types.VarcharType):
         return column.cast("string")

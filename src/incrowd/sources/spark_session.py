@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _ENGINES = r"spark|local(\[[\w*,]+\])?|yarn|(spark|k8s|sc)://.+"
 _PARQUET = {"", ".parquet", ".parq", ".pq"}
+_STARTED_FOR = "spark.incrowd.engine"  # a client of Spark Connect knows its server's master, not its server's address
 
 
 def is_spark_frame(thing: Any) -> bool:
@@ -46,6 +47,9 @@ def open_spark(thing: Any, options: Options) -> SparkSource:
         with reading():
             return SparkSource(thing, options)
     names = None if thing is None else _names(thing)
+    if names is not None and options.engine is not None and options.engine.startswith("sc://"):
+        # The server is in a folder of its own.
+        names = [name if urlparse(name).scheme else str(Path(name).absolute()) for name in names]
     session, started = _session(options.engine or "spark")
     try:
         with reading():
@@ -76,7 +80,7 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
         )
     active = SparkSession.getActiveSession()
     if active is not None:
-        if engine != "spark" and active.conf.get("spark.master", None) != engine:
+        if engine not in ("spark", *(active.conf.get(name, None) for name in ("spark.master", _STARTED_FOR))):
             raise DataError(
                 "A Spark session on another cluster is running in this process.",
                 code="engine-unavailable",
@@ -95,6 +99,12 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
     try:
         session = builder.getOrCreate()
+    except (ImportError, SystemExit):  # in `python -c`, PySpark takes itself for a test, and would end the process
+        raise DataError(
+            "The client for Spark Connect is not installed here.",
+            code="engine-unavailable",
+            remedy="Install it: pip install 'pyspark[connect]'.",
+        ) from None
     except (PySparkException, Py4JError, RuntimeError, OSError):
         raise DataError(
             "No Spark session could be started.",
@@ -104,6 +114,7 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
     if not engine.startswith("sc://"):
         session.sparkContext.setLogLevel("ERROR")
     session.conf.set("spark.sql.caseSensitive", "true")
+    session.conf.set(_STARTED_FOR, engine)
     return session, True
 
 
@@ -134,10 +145,14 @@ def _parquet(session: SparkSession, names: Sequence[str]) -> DataFrame:
 
 
 def _common_rows(frame: DataFrame) -> int | None:
-    """The number of rows in all files, which must have the same columns: Spark makes up what one of them lacks."""
+    """The number of rows in all files, which must have the same columns: Spark makes up what one of them lacks.
+
+    None where they cannot be opened here: they have other addresses, or are a Spark Connect server's.
+    """
     from incrowd.sources.files import open_parquet
 
     addresses = [urlparse(name) for name in frame.inputFiles()]
     if not addresses or any(address.scheme != "file" for address in addresses):
         return None
-    return open_parquet(sorted(Path(unquote(address.path)) for address in addresses)).rows
+    files = sorted(Path(unquote(address.path)) for address in addresses)
+    return open_parquet(files).rows if all(file.exists() for file in files) else None

@@ -98,8 +98,9 @@ def _refusal(faults: Mapping[str, Mapping[str, int]], examples: Examples | None)
     return DataError(
         f"The table does not fit its declaration: {'; '.join(phrases)}.",
         code="values-outside-domain" if outside else "values-missing",
-        remedy="Correct the data, declare the values, or say in the policy how to treat them "
-        "(a bucket for other values; keep or drop missing ones).",
+        remedy="Correct the data or the domain, or say in the policy how to treat them: 'other: NAME' collects values "
+        "outside the domain, 'missing: keep' or 'missing: drop' is for missing ones, 'missing_values' under 'data' "
+        "lists how they are written. --show-values shows some.",
         details={"columns": {column: dict(found) for column, found in faults.items()}},
     )
 

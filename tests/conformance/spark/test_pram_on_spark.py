@@ -7,7 +7,7 @@ import pyarrow.dataset as ds
 import pytest
 
 from incrowd.domain import Categories, Coding, IntegerRange, Recode
-from incrowd.errors import DataError, InputError
+from incrowd.errors import DataError
 from incrowd.guarantees.randomisation import RetentionReplacement
 from incrowd.mechanisms.pram import Block, as_drawn
 from incrowd.randomness import RandomSource
@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
 ]
-RECORDS = 6000
+RECORDS, PER_PART = 6000, 1700
 COARSE = Recode(np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 1]), ("few", "many"))
 CODINGS = [
     Coding("n", IntegerRange(0, 9), recode=COARSE),
@@ -29,8 +29,10 @@ CODINGS = [
 def cluster_pram(spark, monkeypatch):
     """The module, dealing out small parts."""
     from incrowd.mechanisms import pram_on_spark
+    from incrowd.releases import parts_on_spark
 
-    monkeypatch.setattr(pram_on_spark, "RECORDS_PER_PART", 500)
+    monkeypatch.setattr(pram_on_spark, "RECORDS_PER_DRAW", 500)
+    monkeypatch.setattr(parts_on_spark, "RECORDS_PER_PART", PER_PART)
     return pram_on_spark
 
 
@@ -48,17 +50,18 @@ def blocks(retention):
     ]
 
 
-def written(folder):
-    """The records, file by file in the order of their names."""
-    files = sorted(folder.glob("*.parquet"))
-    assert sorted(p for p in folder.iterdir() if not p.name.startswith(".")) == files
-    return ds.dataset([str(f) for f in files], format="parquet").to_table().to_pylist()
-
-
 def draw(cluster_pram, table, folder, retention, seed=1):
+    """The records, file by file in the order of their names."""
+    from incrowd.releases.parts_on_spark import kept, write_parts
+
+    folder.mkdir()
     records = cluster_pram.count_records(table, CODINGS)
-    cluster_pram.write(table, CODINGS, blocks(retention), RandomSource.seeded(seed), folder, records=records)
-    return written(folder)
+    rows, key = cluster_pram.records_of(table, CODINGS), RandomSource.seeded(seed).words(4).tobytes()
+    with kept(cluster_pram.redrawn(rows, blocks(retention), key, records)) as cells:
+        files = write_parts(cells, folder, records)
+    assert sorted(folder.iterdir()) == files
+    assert [ds.dataset(f).count_rows() for f in files] == [PER_PART] * 3 + [RECORDS - 3 * PER_PART]
+    return ds.dataset([str(f) for f in files], format="parquet").to_table().to_pylist()
 
 
 def test_values_that_are_kept_are_the_tables_own_in_canonical_order(cluster_pram, table, tmp_path):
@@ -91,7 +94,8 @@ def test_a_task_that_is_run_twice_draws_the_same_and_leaves_one_version(cluster_
     rough = draw(cluster_pram, table, tmp_path / "rough", 0.5)
     assert len(rough) == RECORDS
     assert rough == smooth
-    assert {p.name for p in tmp_path.iterdir()} == {"smooth", "rough"}
+    for part in (tmp_path / "smooth").iterdir():
+        assert part.read_bytes() == (tmp_path / "rough" / part.name).read_bytes()
 
 
 def test_another_key_draws_something_else_and_parts_do_not_repeat_each_other(cluster_pram, table, tmp_path):
@@ -126,11 +130,24 @@ def test_nothing_is_left_of_a_job_that_fails(cluster_pram, table, tmp_path, monk
     with pytest.raises(DataError) as caught:
         draw(cluster_pram, table, tmp_path / "out", 0.5)
     assert "SECRET" not in str(caught.value.to_dict())
-    assert not list(tmp_path.iterdir())
-    (tmp_path / "out").mkdir()
-    with pytest.raises(InputError) as there:
-        draw(cluster_pram, table, tmp_path / "out", 0.5)
-    assert there.value.code == "output-exists"
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_marginals_are_those_of_the_whole_table(cluster_pram, table):
+    whole = table.count_by(CODINGS)
+    found = cluster_pram.count_marginals(cluster_pram.records_of(table, CODINGS), [("t",), ("n", "t"), ("n",)])
+    assert found.total == RECORDS
+    assert found.names == ("n", "t")
+    for names in (["n"], ["t"], ["t", "n"]):
+        assert found.project(names) == whole.project(names)
+
+
+def test_a_table_that_changes_while_it_is_read_is_noticed(cluster_pram, table, tmp_path):
+    from incrowd.releases.parts_on_spark import kept, write_parts
+
+    rows = cluster_pram.records_of(table, CODINGS)
+    with kept(cluster_pram.redrawn(rows, blocks(0.5), b"k" * 32, RECORDS)) as cells, pytest.raises(DataError):
+        write_parts(cells, tmp_path, RECORDS - 1)
 
 
 def test_faults_are_counted_as_everywhere_else(cluster_pram, spark):

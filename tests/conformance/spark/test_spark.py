@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange
 from incrowd.errors import DataError, ParameterError
 from incrowd.policy import Policy
 from incrowd.sources import open_source
+from incrowd.sources.observed import count_observed
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -196,6 +198,72 @@ def test_the_main_job_on_a_frame_and_from_the_command_line(spark, cluster, tmp_p
     assert spark.range(3).count() == 3, "a session that runs already is left running"
     assert run(incrowd, [*command[:3], str(tmp_path / "c"), *command[4:], "--most-cells", "5"]) == 2
     assert "cells-too-many" in capsys.readouterr().out
+
+
+def test_a_table_of_the_catalogue_from_a_first_look_to_a_release(spark, cluster, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    ages, sexes = rng.integers(18, 80, 3000), rng.choice(["f", "m"], 3000)
+    table = pa.table({"id": range(3000), "age": ages, "sex": sexes, "tags": [[1]] * 3000, "nothing": [None] * 3000})
+    view = table.set_column(4, "nothing", pa.nulls(3000, pa.string()))
+    spark.createDataFrame(view).createOrReplaceTempView("people")
+    here = ("--engine", cluster.address, "--table", "people")
+
+    def answer(*command):
+        assert run(incrowd, [*command, "--json"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    draft = answer("init", *here)
+    roles = {column["name"]: column["role"] for column in draft["columns"]}
+    assert roles == {"id": "drop", "age": "quasi", "sex": "quasi", "tags": "drop", "nothing": "drop"}
+    assert draft["policy"] == "people.yaml"
+    assert f"--engine {cluster.address}" in Path("people.yaml").read_text(encoding="utf-8").replace("\n# ", " ")
+    assert answer("release", "people.yaml", "-o", "out", "--engine", cluster.address)["release"]
+    assert answer("verify", "out")["valid"]
+
+    cells = Counter(zip(ages.tolist(), sexes.tolist(), strict=True))
+    audit = answer("audit", *here, "--quasi", "age,sex", "--population-table", "people")
+    assert (audit["records"], audit["groups"], audit["k"]) == (3000, len(cells), min(cells.values()))
+    assert audit["risks"]["journalist"]["expected"] == pytest.approx(len(cells))
+    weighed = answer("audit", *here, "--quasi", "age,sex", "--weights", "age")
+    assert weighed["risks"]["journalist"]["estimator"] != audit["risks"]["journalist"]["estimator"]
+    assert answer("compare", *here, "--columns", "sex", "--epsilon", "1", "--runs", "1")["records"] == 3000
+    wanted = ("--epsilon", "1", "--delta", "0.1")
+    assert answer("plan", "sample", *here, "--columns", "age,sex", *wanted)["distinct"] == len(cells)
+    assert run(incrowd, ["audit", *here, "--quasi", "age,sex", "--most-cells", "5"]) == 2
+    assert "cells-too-many" in capsys.readouterr().err
+
+
+def test_values_as_they_are_mean_the_same_as_in_a_file(spark, tmp_path):
+    table = pa.table(
+        {
+            "t": ["a", "A", "a ", "", None, "é"],
+            "f": [0.0, -0.0, 1.5, float("nan"), None, 1e300],
+            "d": [dt.date(2024, 2, 29), dt.date(1900, 1, 1), None, None, dt.date(9999, 12, 31), dt.date(1, 1, 1)],
+            "m": pa.array([0, 1, None, 10**15, -1, 0], pa.timestamp("us", "UTC")),
+            "x": [Decimal("1.50"), Decimal("1.5"), None, Decimal("-3"), Decimal("0"), Decimal("0.01")],
+            "b": [True, False, None, True, True, False],
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    expected = count_observed(open_source(tmp_path / "t.parquet"), table.column_names).histogram
+    found = count_observed(open_source(tmp_path / "t.parquet", engine="spark"), table.column_names).histogram
+    assert found == expected
+    frame = spark.createDataFrame(table.select(["t"])).selectExpr("t COLLATE UTF8_LCASE AS t")
+    expected = count_observed(open_source(table), ["t"]).histogram
+    assert count_observed(open_source(frame), ["t"]).histogram == expected, "whatever the collation"
+
+
+def test_a_draft_looks_at_a_part_of_a_large_table_and_says_so(spark, monkeypatch):
+    frame = spark.range(0, 20_000).selectExpr("id % 50 AS age", "id % 2 = 0 AS female")
+    monkeypatch.setattr("incrowd.sources.spark_rows._MOST_ROWS", 2000)
+    draft = api.draft_policy(frame)
+    questions = [decision.question for decision in draft.decisions if "of 20,000 records" in decision.question]
+    assert len(questions) == 1
+    assert 1500 < draft.profiles[0].records < 2500
+    assert {column.name: column.role for column in draft.columns} == {"age": "quasi", "female": "quasi"}
+    monkeypatch.setattr("incrowd.sources.spark_rows._MOST_ROWS", 20_000)
+    assert not any("20,000" in decision.question for decision in api.draft_policy(frame).decisions)
 
 
 def test_a_worker_that_is_killed_half_way_changes_nothing(spark, cluster):

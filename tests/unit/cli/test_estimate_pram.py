@@ -76,3 +76,12 @@ def test_names_of_columns_with_blanks_and_commas(folder, tmp_path, capsys):
     api.release(table, Policy.from_text(text + "release: {mechanism: pram, rho: 0.6}\n"), folder=tmp_path / "out")
     assert run(incrowd, ["estimate", str(tmp_path / "out"), "--by", "a, b", "--by", "c", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["by"] == ["a, b", "c"]
+
+
+def test_people_are_counted_in_full_beside_a_mean(folder, capsys):
+    assert run(incrowd, ["estimate", folder, "--by", "sex", "--mean", "age"]) == 0
+    printed = capsys.readouterr().out
+    assert "e+0" not in printed
+    [heading] = [line for line in printed.splitlines() if "mean" in line and "people" in line]
+    [of_f] = [line for line in printed[printed.index(heading) :].splitlines() if line.startswith("f ")]
+    assert int(of_f.split()[-1].replace(",", "")) > 3000

@@ -60,6 +60,28 @@ def test_what_release_prints_tells_where_everything_is(call, census, tmp_path):
         assert name in out.replace("\n", "")
 
 
+def test_what_release_prints_tells_how_coarse_columns_are(call, tmp_path):
+    (tmp_path / "people.csv").write_text(
+        "sex,age,town\n" + "".join(f"f,{i % 90},a\nm,{i % 90},b\n" for i in range(2000))
+    )
+    (tmp_path / "policy.yaml").write_text(
+        """
+incrowd: 1
+data: {path: people.csv}
+attributes:
+  sex: {domain: [f, m]}
+  age: {type: integer, domain: {from: 0, to: 99}, hierarchy: {widths: [10, 50]}, level: 2}
+  town: {domain: [a, b], hierarchy: {ordinal: 2}, level: 1}
+release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-6}
+"""
+    )
+    code, out, err = call("release", tmp_path / "policy.yaml", "-o", tmp_path / "out")
+    assert (code, err) == (0, "")
+    assert "Shown as they are: sex.\nMade coarser: age (level 2).\nHidden, all values alike: town.\n" in out
+    answer = as_json(call("release", tmp_path / "policy.yaml", "-o", tmp_path / "again", "--json"))
+    assert answer["hidden"] == ["town"]
+
+
 def test_a_tampered_release_is_exit_code_3(call, census, tmp_path):
     assert call("release", census / "census.yaml", "-o", tmp_path / "out")[0] == 0
     with (tmp_path / "out" / "report.html").open("a", encoding="utf-8") as report:

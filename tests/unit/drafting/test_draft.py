@@ -27,7 +27,7 @@ def drafted(**columns):
     made = draft(table)
     policy = Policy.from_text(made.text)
     found = codings(policy)
-    source = open_source(table, missing_values=policy.data.missing_values)
+    source = open_source(table, missing_values=policy.data.missing_values, decimal=policy.data.decimal)
     assert source.count_by([one.coding for one in found]).total == rows
     return made, policy, {one.name: one for one in found}
 
@@ -199,15 +199,58 @@ def test_dates():
     assert coded.coding.domain == DateRange(dt.date(2025, 1, 1), dt.date(2025, 12, 31))
 
 
-@pytest.mark.parametrize("value", ["{:02d}.12.2024", "2024-12-{:02d} 12:30", "{},75"])
+@pytest.mark.parametrize("value", ["{:02d}.12.2024", "2024-12-{:02d} 12:30"])
 def test_what_must_be_converted_first_is_dropped_and_asked_about(value):
     about, _, _ = one([value.format(i % 28 + 1) for i in range(100)])
     assert about.role == "drop"
     assert any("Convert" in question for question in about.questions)
 
 
-def test_few_numbers_with_a_decimal_comma_are_texts():
-    assert one(again("1,5", "2,75"))[1].domain == ("1,5", "2,75")
+def test_few_numbers_are_listed_as_numbers():
+    for values in (again("0.5", "0.75", "1", "1.0"), [0.5, 0.75, 1.0] * 30):
+        _, attribute, _ = one(values)
+        assert (attribute.kind, list(map(str, attribute.domain))) == ("number", ["0.5", "0.75", "1"])
+
+
+def test_numbers_with_a_decimal_comma_are_numbers():
+    _, policy, found = drafted(size=[f"{150 + i % 40},{i % 2 * 5}" for i in range(900)])
+    assert policy.data.decimal == ","
+    assert isinstance(found["size"].coding.domain, Bins)
+    assert policy.attributes["size"].other is None  # every number is known
+    assert [str(value) for value in one(again("1,5", "2,75"))[1].domain] == ["1.5", "2.75"]
+
+
+def test_a_rare_number_with_a_decimal_comma_may_be_below_zero():
+    _, policy, _ = drafted(size=[*(f"{150 + i % 40},5" for i in range(900)), "-3,5"])
+    assert policy.attributes["size"].other == "other"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([f"{i},75" for i in range(1, 200)], "decimal: ','"),
+        ([f"1.{i % 20 + 100},75" for i in range(400)], "between thousands"),
+        ([f"{i % 20 + 1},500" for i in range(400)], "between thousands"),
+    ],
+)
+def test_numbers_with_commas_that_cannot_be_read_are_asked_about(values, said):
+    about, _, _ = one(values)
+    assert about.role == "drop"
+    assert any(said in question for question in about.questions)
+
+
+@pytest.mark.parametrize("value", ["${},000", "{}%", "{} kg"])
+def test_numbers_with_a_unit_are_asked_about(value):
+    about, attribute, _ = one([value.format(i % 20 + 1) for i in range(400)])
+    assert attribute.kind == "text"
+    assert any("with a unit" in question for question in about.questions)
+
+
+def test_decimal_commas_beside_points_stay_texts():
+    _, policy, _ = drafted(a=again("1,5", "2,75"), b=again("1.5", "2.75"))
+    assert policy.data.decimal == "."
+    assert policy.attributes["a"].domain == ("1,5", "2,75")
+    assert policy.attributes["b"].kind == "number"
 
 
 def test_mistakes_in_a_column_of_numbers_become_other():
@@ -363,6 +406,23 @@ def test_many_columns_are_a_decision():
     few, _, _ = drafted(a=again("x", "y"))
     many, _, _ = drafted(**{f"c{i}": again("x", "y") for i in range(10)})
     assert len(many.decisions) == len(few.decisions) + 1
+    for people, carried in {30: "about 2 of the 11", 12_500: "about 5 of the 11"}.items():
+        made, _, _ = drafted(**{f"c{i}": again("x", "y", times=people) for i in range(10)})
+        assert any(carried in decision.question for decision in made.decisions)
+
+
+def test_one_question_about_many_columns_is_asked_once():
+    made, _, _ = drafted(**{f"c{i}": again("1", "2", "9") for i in range(8)})
+    asked = [decision for decision in made.decisions if "Does 9 mean" in decision.question]
+    assert [(decision.column, decision.question[:38]) for decision in asked] == [
+        (None, "c0, c1, c2, c3, c4, c5 and 2 more: Doe")
+    ]
+
+
+def test_a_draft_shows_itself_without_what_it_holds():
+    made = draft(pa.table({"town": again("Northmoor", "Lakeland")}))
+    assert "Northmoor" not in repr(made)
+    assert "Northmoor" in made.text
 
 
 def test_the_draft_stands_beside_the_data_and_is_not_overwritten(tmp_path):

@@ -9,22 +9,80 @@ from click.testing import CliRunner
 
 from incrowd.cli import incrowd
 from incrowd.errors import DataError
-from incrowd.gallery import FIGURES, Material, crowds, randomised, samples
+from incrowd.gallery import FIGURES, Material, crowds, draw, printed, randomised, samples
+from incrowd.gallery.hasse import hasse
+from incrowd.guarantees.beliefs import Adversary, DirichletPrior, belief_ratio
 
 QUICK = Material(quick=True)
 
 
 def test_every_printed_value_of_tables_1_and_2_comes_out():
-    for figure, values in ((crowds.table_1(QUICK), 4), (crowds.table_2(QUICK), 18)):
+    for figure, values in ((crowds.table_1(QUICK), 6), (crowds.table_2(QUICK), 18)):
         assert figure.numbers["printed"] == values
         assert figure.numbers["agree"] == values
+        assert all(claim.agrees for claim in figure.claims)
 
 
 def test_a_wrong_printed_value_would_be_noticed(monkeypatch):
     monkeypatch.setitem(crowds.PRINTED_TABLE_2, 0.1, (4.19e-06, 1.61e-09, 3.44e-12, 4.08e-14, 3.22e-16, 1.89e-18))
     figure = crowds.table_2(QUICK)
     assert figure.numbers["agree"] == 17
-    assert any("not all agree" in part for part in figure.content)
+    assert not any(claim.agrees for claim in figure.claims)
+
+
+def test_statements_about_the_figures_that_do_not_come_out_are_marked():
+    """k = 1 has δ = β at best; the fourth pair of Figure 4 protects a thousand times less at ε = 1."""
+    assert [claim.agrees for claim in crowds.figure_5(QUICK).claims] == [False, True]
+    assert [claim.agrees for claim in crowds.figure_4(QUICK).claims] == [False]
+    for which in (1, 2, 3, 6):
+        assert all(claim.agrees for claim in getattr(crowds, f"figure_{which}")(QUICK).claims)
+
+
+def test_of_table_5_as_printed_two_values_cannot_be_right():
+    figure = printed.printed_ratios(QUICK)
+    by_column = figure.numbers["impossible"]
+    assert by_column == {
+        "the table’s shares, σ = 10⁶": ["[5, 1, 0, 1]"],
+        "the table’s shares, σ = ∞": [],
+        "any shape, σ = 10⁶": ["[5, 0, 0, 1]"],
+    }
+    assert sum(claim.agrees for claim in figure.claims) == 7
+
+
+@pytest.mark.parametrize("people", [400, 40_000, 4_000_000])
+@pytest.mark.parametrize("minority", [0.004, 0.1, 0.3])
+def test_the_limits_of_table_5_hold_for_the_library_s_own_ratios(monkeypatch, people, minority):
+    """Two groups, and the six adversaries of the paper: what is computed for them lies within the limits."""
+    groups = [[round(n * (1 - m)), round(n * m)] for n, m in ((people, minority), (3 * people, minority + 0.05))]
+    against = [
+        *(Adversary.with_prior(DirichletPrior.from_shape(shape, 1e6)) for shape in ((0.5, 0.5), (0.666, 0.334))),
+        *(Adversary.with_stubbornness(sigma) for sigma in (1e3, 1e6)),
+        *(Adversary.with_shape(shape) for shape in ((0.5, 0.5), (0.666, 0.334))),
+    ]
+    ratios = [belief_ratio(groups, one, "subsets").ratio for one in against]
+    monkeypatch.setattr(printed, "TABLE_5", {"row": tuple(f"{ratio:.4f}" for ratio in ratios)})
+    assert all(found["row"][2] for found in (printed._following(*at) for at in printed._FOLLOWING.values()))
+    wrong = [*ratios[:1], ratios[1] * 0.6, *ratios[2:]]
+    monkeypatch.setattr(printed, "TABLE_5", {"row": tuple(f"{ratio:.4f}" for ratio in wrong)})
+    limits = printed._following(*printed._FOLLOWING["the table’s shares, σ = 10⁶"])["row"]
+    assert limits[2] == (limits[1][0] <= wrong[1] + 1e-4)
+
+
+def test_the_page_says_first_where_it_differs(tmp_path):
+    figures = draw(tmp_path, ["sampling-table-2", "sampling-figure-5"], QUICK)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    agree = sum(claim.agrees for one in figures for claim in one.claims)
+    assert agree == 2
+    assert page.index("What differs") < page.index("What agrees") < page.index('id="sampling-table-2"')
+    assert "With k = 1, δ is less than β" in page.partition("What agrees")[0]
+
+
+def test_a_diagram_of_a_lattice_has_a_line_to_each_next_finer_table():
+    nodes = {(1, 1): (True, False), (1, 0): (True, True), (0, 1): (False, False), (0, 0): (False, False)}
+    drawn = hasse("A lattice", ["first", "second"], nodes)
+    assert drawn.count("<line") == 4
+    assert drawn.count("<circle") == 2 + 3  # the legend, and three marks
+    assert "[1, 0]: first, second" in drawn
 
 
 @pytest.mark.parametrize("which", range(2, 6))
@@ -51,7 +109,7 @@ def test_the_command_draws_what_is_asked_for(tmp_path):
     assert done.exit_code == 0
     assert [one["name"] for one in json.loads(done.stdout)["figures"]] == wanted
     page = (tmp_path / "g" / "index.html").read_text(encoding="utf-8")
-    assert page.count("<section") == 2
+    assert page.count("<section") == 3  # and the one that says where they agree
     assert set(wanted) <= set(FIGURES)
 
 

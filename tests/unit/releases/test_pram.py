@@ -20,7 +20,7 @@ from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases import pram_statement
 from incrowd.releases.kinds import pram as kind
-from incrowd.releases.release import BY_RESPONDENTS, Release, certify
+from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
 
 BASE = """
 incrowd: 1
@@ -407,9 +407,10 @@ def test_records_that_their_owners_have_randomised(people, tmp_path):
     assert made.statement.mechanism["randomised_by"] == "respondents"
     assert decided.promise.records == 5000
     assert any("respondent" in text for text in made.statement.assumptions)
-    certificate = certify(plan, made, None, RandomSource(), b"report")
+    files = files_of(plan, made.published)
+    certificate = certify(plan, made.statement, made.published.columns, None, RandomSource(), files, b"report")
     certificate = certificates.seal({**certificate, "randomness": BY_RESPONDENTS})
-    Release(came, certificate, plan, b"report", {}).save(tmp_path / "out")
+    Release(lambda: came, certificate, plan, b"report", {}).save(tmp_path / "out")
     assert api.verify(tmp_path / "out").valid
     few = Histogram.of(came.columns, np.minimum(came.counts, 1))
     with pytest.raises(DataError, match="fewer"):

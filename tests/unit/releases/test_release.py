@@ -121,6 +121,7 @@ def test_in_python(people, policy):
     assert isinstance(made.table, pa.Table)
     assert len(made.to_pandas()) == made.table.num_rows == made.histogram.total
     assert "<table>" in made._repr_html_()
+    assert repr(made) == f"<Release by sampled_crowd: {made.certificate['promise']['in_words']}>"
     assert made.policy.attributes["age"].level == made.certificate["mechanism"]["levels"]["age"]
 
 

@@ -256,6 +256,16 @@ def test_streams_are_read_once():
     assert caught.value.code == "values-outside-domain"
 
 
+def test_a_stream_is_counted_in_less_memory_than_it_holds():
+    texts = tuple(f"{i:060}" for i in range(100))
+    part = pa.record_batch([pa.array(texts * 100)] * 3, names=["a", "b", "c"])
+    stream = pa.RecordBatchReader.from_batches(part.schema, (part for _ in range(100)))
+    assert 100 * part.nbytes > 3 * 2**25
+    codings = [Coding(name, Categories(texts)) for name in part.schema.names]
+    histogram = open_source(stream, memory_limit="32MiB", threads=1).count_by(codings)
+    assert (histogram.total, len(histogram.counts), set(histogram.counts.tolist())) == (1_000_000, 100, {10_000})
+
+
 def test_a_stream_that_breaks_shows_nothing_of_it():
     def batches():
         yield pa.record_batch({"id": ["1"]})

@@ -9,7 +9,7 @@ charged. `draw` makes the release and states what it promises. Much later, and e
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
@@ -119,6 +119,9 @@ class Kind(Protocol):
     def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
         """Derive the promise once more from the certificate's policy and parameters."""
 
+    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+        """The columns that `check_table` looks at and, if some are asked for, `estimate`: they are given no others."""
+
     def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
         """Look for the promise in the published table."""
 
@@ -139,6 +142,11 @@ def section_of(certificate: Mapping[str, Any]) -> Any:
     """The section `release` of a certificate's policy."""
     stated = certificate["policy"]["release"]
     return MECHANISMS[stated["mechanism"]].model_validate(stated)
+
+
+def all_columns(certificate: Mapping[str, Any]) -> list[str]:
+    """The columns of a certificate's table."""
+    return [column["name"] for column in certificate["columns"]]
 
 
 def published_attributes(certificate: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:

@@ -31,6 +31,7 @@ from incrowd.releases.kinds import (
     Estimates,
     Made,
     Tell,
+    all_columns,
     fixed_levels,
     published_attributes,
     section_of,
@@ -264,6 +265,11 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     beliefs = [{key: entry[key] for key in REACHED} for entry in promise["adversaries"]]
     stated = state(said, beliefs).is_in(certificate) and promise["together"] is None
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
+    """Groups are made of all columns."""
+    return all_columns(certificate)
 
 
 def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:

@@ -24,6 +24,7 @@ from incrowd.guarantees.profile import Relation
 from incrowd.guarantees.randomisation import RetentionReplacement, TransitionMatrix, local_epsilon
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.mechanisms import pram
 from incrowd.mechanisms.pram import Block, Rows
 from incrowd.mechanisms.pram_settings import PramPromise, Wish, keeps, needs_records, solve, uncertain
@@ -173,14 +174,16 @@ def prepare(settings: Settled, table: Histogram, tell: Tell) -> Prepared:
     tell("solving", 0.0)
     recodes = {a.name: a.hierarchy.recode(settings.levels[a.name]) for a in settings.attributes}
     shown = table.recode({name: recode for name, recode in recodes.items() if settings.levels[name]})
-    decided = _decided(settings, shown.total)
-    if settings.section.invariant:
-        blocks = tuple(replace(b, back=pram.backward(b, _marginal(shown, b))) for b in decided.blocks)
-        decided = replace(decided, blocks=blocks)
-    return Prepared(decided, shown)
+    return Prepared(completed(decided(settings, shown.total), shown), shown)
 
 
-def _decided(settings: Settled, records: int) -> Settled:
+def decided(settings: Settled, records: int) -> Settled:
+    """The same for a table of so many records: how values are redrawn, but for a second step, and what that promises.
+
+    Raises:
+        DataError: they are too few.
+        GuaranteeError: nothing can be promised about them.
+    """
     declared = settings.section.records
     if records < (declared or 2):
         raise DataError(
@@ -194,7 +197,15 @@ def _decided(settings: Settled, records: int) -> Settled:
     return replace(_decide(settings, declared or records), records=records)
 
 
-def _marginal(table: Histogram, block: Block) -> list[int]:
+def completed(settings: Settled, table: Counted) -> Settled:
+    """The same with the second step of invariant PRAM, which is computed from the table at the published levels."""
+    if not settings.section.invariant:
+        return settings
+    blocks = tuple(replace(b, back=pram.backward(b, _marginal(table, b))) for b in settings.blocks)
+    return replace(settings, blocks=blocks)
+
+
+def _marginal(table: Counted, block: Block) -> list[int]:
     shares = table.project(block.names)
     counts = np.zeros(block.size, dtype=np.int64)
     counts[pram.fold([shares[name].codes for name in block.names], block.sizes)] = shares.counts
@@ -212,7 +223,7 @@ def spending(settings: Settled) -> Point | Uncomposable:
 def draw(prepared: Prepared, source: RandomSource) -> Made:
     """Redraw every record."""
     published = pram.run(prepared.table, prepared.settings.blocks, source)
-    return _made(prepared.settings, published, prepared.table)
+    return Made(published, prepared.settings.levels, state(prepared.settings, published), prepared.table)
 
 
 def collected(settings: Settled, published: Histogram) -> tuple[Settled, Made]:
@@ -227,19 +238,15 @@ def collected(settings: Settled, published: Histogram) -> tuple[Settled, Made]:
     """
     if needs_records(settings.wishes, settings.section.k) or settings.section.invariant:
         raise InternalError("what respondents keep would depend on the table")
-    decided = replace(_decided(settings, published.total), by="respondents")
-    return decided, _made(decided, published, None)
+    found = replace(decided(settings, published.total), by="respondents")
+    return found, Made(published, found.levels, state(found, published), None)
 
 
-def _made(settings: Settled, published: Histogram, table: Histogram | None) -> Made:
+def state(settings: Settled, published: Counted) -> Statement:
+    """The whole statement; all of it follows from the blocks, the levels and the number of records."""
     labels = {a.name: a.hierarchy.recode(settings.levels[a.name]).labels for a in settings.attributes}
     if published.total != settings.records or {c.name: c.labels for c in published.columns} != labels:
         raise InternalError("the release is not what the policy promises")
-    return Made(published, settings.levels, state(settings), table)
-
-
-def state(settings: Settled) -> Statement:
-    """The whole statement; all of it follows from the blocks, the levels and the number of records."""
     return pram_statement.state(settings.blocks, settings.promise, settings.levels, settings.records, settings.by)
 
 
@@ -315,6 +322,14 @@ def _as_asked(section: Section, blocks: Sequence[Block], records: int) -> bool:
         elif law != given:
             return False
     return True
+
+
+def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> list[str]:
+    """Records are only counted; estimates need what is asked for, and what was redrawn together with it."""
+    from incrowd.releases.reconstruction import columns_of
+
+    mean, invariant = options.get("mean"), bool(certificate["mechanism"]["invariant"])
+    return columns_of(blocks_of(certificate), [*by, *([] if mean is None else [mean])], invariant=invariant)
 
 
 def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:

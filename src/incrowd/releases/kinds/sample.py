@@ -268,6 +268,11 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
 
+def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:
+    """Rounded columns, and those asked for."""
+    return [*section_of(certificate).rounding, *by]
+
+
 def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
     """Rounded columns hold multiples; nothing else of the promise can be seen in the sample."""
     release, listed = section_of(certificate), published_attributes(certificate)

@@ -37,6 +37,7 @@ from incrowd.releases.kinds import (
     Made,
     Statement,
     Tell,
+    all_columns,
     fixed_levels,
     published_attributes,
     section_of,
@@ -251,6 +252,11 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     stated = state(settings, levels, mechanism["levels_chosen"]).is_in(certificate)
     stated = stated and together == _together(settings, together["copies"] if together else 1)
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
+    """Crowds are made of all columns."""
+    return all_columns(certificate)
 
 
 def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:

@@ -1,0 +1,132 @@
+"""Writes what was recorded into the README and docs/cost.md: `python -m bench.readme` (or `make record`).
+
+Between `<!-- measured: NAME -->` and `<!-- end -->` stands what is made here; the rest of the pages is left alone. The
+curves become pictures beside the pages. Nothing is measured: everything comes from bench/recorded.json.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench.curves import CURVES, draw, picture_name, points
+from bench.measuring import ROOT, Row, megabytes, number, seconds, target, times
+from bench.paper import worked_example
+from bench.recording import Recorded, recorded
+from bench.results import in_words, table
+
+PICTURES = ROOT / "docs" / "pictures"
+MARKED = re.compile(r"(<!-- measured: (?P<name>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+README = (
+    ("main_job", "Python, few, fixed"),
+    ("main_job", "Python, few, private"),
+    ("main_job", "Python, many, fixed"),
+    ("main_job", "command, few, fixed"),
+    ("spark_release", "few, release"),
+    ("hundred_million", "parquet, few"),
+    ("hundred_million", "csv, few"),
+    ("thinning", "10⁸ records over 10⁶ cells, 0.1"),
+    ("rivals", "search, k"),
+    ("rivals", "Mondrian"),
+    ("rivals", "audit"),
+    ("startup", "help"),
+)
+"""The rows of the README's table: a benchmark, and the key of a row."""
+
+BUSY = 0.2
+"""From this share of the processors' time on, other work is said to have disturbed a run."""
+
+COMMAND = "`make bench` measures all of this on your machine, `make record` writes it here."
+
+
+def performance(record: Recorded) -> str:
+    """The README's table, and what it was measured with."""
+    rows = [row for row in (record.row(*place) for place in README) if row is not None]
+    lines = [[_name(row), *_figures(row)] for row in rows]
+    return (
+        table(("what", "time", "against", "ratio", "memory", "target"), lines) + f"\n{_wrapped(conditions(record))}\n"
+    )
+
+
+def _name(row: Row) -> str:
+    """What was measured, and where two recodings were compared, what they lose."""
+    losses = [f"{row.figures[name]:.2f}" for name in ("our loss", "its loss") if name in row.figures]
+    return f"{row.name} (loss {' against '.join(losses)})" if losses else row.name
+
+
+def _figures(row: Row) -> list[str]:
+    if row.ours is None:
+        return ["not measured", row.note, "", "", ""]
+    ratio = times(row.ratio)
+    memory = megabytes(row.ours.megabytes) if row.target_for == "megabytes" else ""
+    return [seconds(row.ours.seconds), row.against, ratio, memory, target(row)]
+
+
+def conditions(record: Recorded) -> str:
+    """When, on what and how everything was measured, and what speaks against the figures, in one paragraph."""
+    dates: dict[str, list[str]] = {}
+    for date in sorted({date for date, _ in record.benchmarks.values()}):
+        dates.setdefault(in_words(record.runs[date]), []).append(date)
+    parts = [f"Measured {' to '.join(sorted({when[0], when[-1]}))} on {what}." for what, when in dates.items()]
+    if any(how.get("quick") for how in record.runs.values()):
+        parts.append("**Some figures are of small sizes, in which what is the same for every table weighs most.**")
+    if any(how["busy"] > BUSY for how in record.runs.values()):
+        parts.append("**The machine was busy with other work: times, and ratios of times, are not to be relied on.**")
+    return " ".join([*parts, COMMAND])
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def curve(record: Recorded, name: str) -> str:
+    """A picture, and its points as a table."""
+    how, rows = CURVES[name], record.rows("curves")
+    lines: list[list[str]] = []
+    xs = sorted({row.figures[name] for line in how.lines for row in points(rows, name, line)})
+    for x in xs:
+        cells = [number(x)]
+        for line in how.lines:
+            found = next((row.ours for row in points(rows, name, line) if row.figures[name] == x), None)
+            cells += [seconds(found.seconds), megabytes(found.megabytes)] if found else ["", ""]
+        lines.append(cells)
+    heads = [f"{what}{f' ({line})' if len(how.lines) > 1 else ''}" for line in how.lines for what in ("time", "memory")]
+    return f"![{how.title}](pictures/{picture_name(name)})\n\n{table((how.axis, *heads), lines)}"
+
+
+def parts(record: Recorded) -> dict[str, str]:
+    """Everything that pages may ask for, by name."""
+    return {
+        "performance": performance(record),
+        "conditions": f"{_wrapped(conditions(record))}\n",
+        "example": worked_example(record),
+        **{name: curve(record, name) for name in CURVES},
+    }
+
+
+def filled(text: str, record: Recorded) -> str:
+    """A page with all that is measured put in."""
+    known = parts(record)
+    return MARKED.sub(lambda found: f"{found[1]}\n{known[found['name']]}\n{found[3]}", text)
+
+
+def files(record: Recorded) -> Iterator[tuple[Path, str]]:
+    """Every file that is made from the record, with what it should hold."""
+    for page in (ROOT / "README.md", ROOT / "docs" / "cost.md"):
+        yield page, filled(page.read_text(encoding="utf-8"), record)
+    for name in CURVES:
+        yield PICTURES / picture_name(name), draw(record.rows("curves"), name)
+
+
+def main(read: Callable[[], Recorded] = recorded) -> None:
+    for path, text in files(read()):
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""How a table is named on the command line: the same for every verb that reads one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+Verb = Callable[..., None]
+
+_PLACE = {
+    "table": click.option(
+        "--table", help="The table that is meant, in a database that holds several, or in Spark's catalogue."
+    ),
+    "engine": click.option(
+        "--engine",
+        help="The Spark cluster that reads the table: spark://host:port, yarn, sc://host:port, local[2], ... It takes "
+        "Parquet files, and tables by --table.",
+    ),
+}
+_CELLS = {
+    "most_cells": click.option(
+        "--most-cells", type=click.IntRange(1), help="How many different rows a cluster may hand over at most."
+    ),
+}
+_TEXT_FILE = {
+    "delimiter": click.option(
+        "--delimiter", help="Between the fields of a text file: ; or tab, say. Found out if not given."
+    ),
+    "quote": click.option("--quote", help='Around fields of a text file; " if not given.'),
+    "encoding": click.option("--encoding", help="Of a text file: latin-1, say. UTF-8 if not given."),
+}
+
+
+def looks_at_a_table(verb: Verb) -> Verb:
+    """Gives a verb the options that say where a table is and how it is written, together as `reading`."""
+    return _with_options(verb, _PLACE | _TEXT_FILE)
+
+
+def counts_a_table(verb: Verb) -> Verb:
+    """The same for a verb that wants to know every different row."""
+    return _with_options(verb, _PLACE | _CELLS | _TEXT_FILE)
+
+
+def counts_by_policy(verb: Verb) -> Verb:
+    """The same for a verb that has a policy, which says how the table is written."""
+    return _with_options(verb, _PLACE | _CELLS)
+
+
+def require_data(data: str | None, reading: dict[str, Any]) -> None:
+    """A table has a name of its own, unless it is one of Spark's catalogue."""
+    if data is None and not ("table" in reading and "engine" in reading):
+        raise click.UsageError("Say which table: a file, a database's address, or --engine with --table.")
+
+
+def _with_options(verb: Verb, options: Mapping[str, Callable[[Verb], Verb]]) -> Verb:
+    @functools.wraps(verb)
+    def collected(**given: Any) -> None:
+        reading = {name: given.pop(name) for name in options}
+        reading["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(reading.get("delimiter") or "", reading.get("delimiter"))
+        verb(**given, reading={name: value for name, value in reading.items() if value is not None})
+
+    made: Verb = collected
+    for option in reversed(list(options.values())):
+        made = option(made)
+    return made

@@ -1,0 +1,174 @@
+"""The main job for a randomised table that no machine can hold: the executors of a Spark cluster draw and write it.
+
+The same steps in the same order as for every release. The driver never has the table, neither before nor after: what
+it decides, it decides by the number of records; what it reports, by counts of few columns at a time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from incrowd._bits import DerivedBits
+from incrowd.errors import ParameterError
+from incrowd.hierarchy import CodedAttribute
+from incrowd.histogram import Histogram
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+from incrowd.releases.entries import Promise
+from incrowd.releases.kinds import pram
+from incrowd.releases.release import (
+    Release,
+    appearing_folders,
+    certify,
+    internal_folder,
+    measured,
+    table_name,
+    write_around,
+)
+
+if TYPE_CHECKING:
+    from incrowd.sources.spark import SparkSource
+
+Charge = Callable[[Promise], Callable[[str], None]]
+"""Spends a promise, and returns what settles the entry with a certificate's digest."""
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Where the executors' bits came from, for a certificate."""
+
+    kind: str
+    secure: bool
+
+
+def require_sense(policy: Policy, folder: str | Path | None, copies: int) -> None:
+    """Whether executors can write what a policy asks for, as far as that can be seen without the table.
+
+    Raises:
+        ParameterError: they cannot.
+    """
+    asked = policy.release
+    wrong = (
+        ("write randomised tables only (mechanism 'pram')", asked is None or asked.mechanism != "pram"),
+        ("write Parquet files only (output: parquet)", asked is None or asked.output != "parquet"),
+        ("write one release at a time", copies > 1),
+        ("need a folder to write the release to", folder is None),
+    )
+    for what, holds in wrong:
+        if holds:
+            raise _senseless(what)
+
+
+def require_spark(source: Any) -> SparkSource:
+    """A table that is on a cluster."""
+    if type(source).__module__ != "incrowd.sources.spark":
+        raise _senseless("write tables that Spark reads (a Spark DataFrame, or files and tables with --engine)")
+    found: SparkSource = source
+    return found
+
+
+def _senseless(what: str) -> ParameterError:
+    return ParameterError(
+        f"Executors {what}.",
+        code="parameter-combination",
+        remedy="Leave the option out (write_with, --write-with): then the table is drawn and written here.",
+    )
+
+
+def release_by_executors(
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    settings: pram.Settled,
+    source: SparkSource,
+    folder: Path,
+    *,
+    charge: Charge,
+    sign: Callable[[dict[str, Any]], dict[str, Any]],
+    randomness: RandomSource,
+    tell: Callable[[str, float], None],
+) -> Release:
+    """Publish a table that the executors redraw, record by record.
+
+    Args:
+        policy: what was asked for; `require_sense` has found nothing wrong with it.
+        attributes: its columns.
+        settings: what `pram.settle` found.
+        source: the table.
+        folder: a new one, which all executors must reach under the same path.
+        charge: spends the budget, once everything that can be refused has been found right.
+        sign: signs a certificate, if it is to be signed.
+        randomness: the driver's, from which one key is taken.
+        tell: told what is being done.
+    """
+    from incrowd.mechanisms.pram_on_spark import count_marginals, count_records, records_of, redrawn
+    from incrowd.releases.parts_on_spark import kept, require_executors, require_same, write_parts
+    from incrowd.reports import pram_report
+    from incrowd.reports.pram_comparison import looked_at
+
+    levels = settings.levels
+    codings = [replace(a.coding, recode=a.hierarchy.recode(levels[a.name])) for a in attributes]
+    tell("reading", 0.0)
+    settings = pram.decided(settings, count_records(source, codings))
+    rows, sets = records_of(source, codings), looked_at(settings)
+    bits = Derived(DerivedBits.kind if randomness.secure else randomness.kind, randomness.secure)
+    with appearing_folders(folder) as (public, internal), _scratch(folder) as scratch:
+        require_executors(rows.frame.sparkSession, scratch)
+        tell("reading", 0.5)
+        truth = count_marginals(rows, sets)
+        require_same(truth.total == settings.records)
+        settings = pram.completed(settings, truth)
+        settle = charge(pram.spending(settings))
+        tell("drawing", 0.0)
+        key = randomness.words(4).tobytes()
+        with kept(redrawn(rows, settings.blocks, key, settings.records)) as cells:
+            published = count_marginals(cells, sets)
+            require_same(published.total == settings.records)
+            statement = pram.state(settings, published)
+            tell("writing", 0.0)
+            files = _moved(write_parts(cells, scratch, settings.records), public / table_name("parquet"))
+        report = pram_report.public_report(policy, settings, published, statement, void=not bits.secure)
+        compared = pram_report.compared(policy, attributes, settings, truth, published, void=not bits.secure)
+        certificate = certify(policy, statement, published.columns, None, bits, files, report)
+        release = Release(
+            load=lambda: _read(folder),
+            certificate=sign(certificate),
+            policy=policy.with_levels(levels),
+            report=report,
+            internal={"report.html": compared},
+            folder=folder,
+        )
+        write_around(release, public, internal, internal_folder(folder))
+    settle(release.certificate["digest"])
+    tell("done", 1.0)
+    return release
+
+
+@contextmanager
+def _scratch(folder: Path) -> Iterator[Path]:
+    """Where executors write. A task that was given up but runs on writes here, and not to what is published."""
+    place = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def _moved(parts: Sequence[Path], table: Path) -> Mapping[str, Any]:
+    """The parts as the files of a certificate, moved to the table's own folder."""
+    table.mkdir()
+    table.chmod(0o755)
+    for part in parts:
+        part.rename(table / part.name)
+    return {f"{table.name}/{part.name}": measured(table / part.name) for part in parts}
+
+
+def _read(folder: Path) -> Histogram:
+    from incrowd.releases.verify import read_release
+
+    return read_release(folder)[1]

@@ -1,0 +1,203 @@
+"""Published tables as they are read: a batch at a time, so that any number of records fits any machine.
+
+A table is one file, or a folder of parts that follow each other. It may come from anyone: whatever is wrong with it
+shows in what is returned, or is a `ValueError` (Arrow's own errors among them) or an `OSError`, without its values.
+
+Records that come in canonical order come cell by cell, so that a batch is reduced to its runs of equal records before
+anything is counted. What is kept is the histogram of the columns that somebody asked for, and nothing of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from incrowd.histogram import Column, Histogram, smallest_type
+from incrowd.releases.release import FileDigest
+from incrowd.signing import file_sha256
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_RECORDS = 1 << 18  # in a batch
+_BLOCK = 1 << 22  # bytes of a text file in a batch; no record is longer
+_MERGED = 1 << 16  # cells that wait before they are merged with those that were counted
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What was read.
+
+    Attributes:
+        histogram: of the columns asked for, in the table's order.
+        canonical: whether the table says nothing but which records it has: they come in the order of their codes, and
+            no file has notes of its own.
+        records: the number of records of each file.
+    """
+
+    histogram: Histogram
+    canonical: bool
+    records: tuple[int, ...]
+
+
+def read_table(
+    files: Sequence[Path], labels: Mapping[str, Sequence[str | None]], wanted: Collection[str] | None = None
+) -> Published:
+    """Reads a table once, and counts it by some of its columns.
+
+    Args:
+        files: CSV or Parquet, in their order.
+        labels: of each column, in the table's order.
+        wanted: the columns to count by; all if not given.
+
+    Raises:
+        ValueError: the table has other columns, or other values than these labels.
+    """
+    columns = [Column(name, tuple(texts), np.zeros(0, dtype=np.int64)) for name, texts in labels.items()]
+    counting = _Counting(columns, set(labels) if wanted is None else set(wanted))
+    records, plain = [], True
+    for path in files:
+        reader: _Csv | _Parquet = _Csv(path, list(labels)) if path.suffix == ".csv" else _Parquet(path, list(labels))
+        before = counting.records
+        for batch in reader.batches():
+            counting.add([_codes(values, column) for values, column in zip(batch.columns, columns, strict=True)])
+        records.append(counting.records - before)
+        plain &= reader.says_nothing_else()
+    return Published(counting.histogram(), plain and counting.ordered, tuple(records))
+
+
+class _Counting:
+    """Counts records as they come, and notices when they come out of order."""
+
+    def __init__(self, columns: Sequence[Column], wanted: Collection[str]) -> None:
+        self.records = 0
+        self.ordered = True
+        self._wanted = [(place, column) for place, column in enumerate(columns) if column.name in wanted]
+        self._last: list[np.ndarray] = []
+        self._counted: Histogram | None = None
+        self._waiting: list[Histogram] = []
+        self.add([column.codes for column in columns])
+
+    def add(self, codes: Sequence[np.ndarray]) -> None:
+        """The codes of the next records."""
+        joined = [np.concatenate(pair) for pair in zip(self._last, codes, strict=True)] if self._last else codes
+        self.ordered &= _runs(joined)[1]
+        starts, _ = _runs(codes)
+        size = len(codes[0])
+        counts = np.diff(starts, append=size)
+        cells = [Column(column.name, column.labels, codes[place][starts]) for place, column in self._wanted]
+        self._waiting.append(Histogram.of(cells, counts))
+        self.records += size
+        if size:
+            self._last = [code[-1:] for code in codes]
+        if sum(map(len, self._waiting)) > max(_MERGED, 0 if self._counted is None else len(self._counted)):
+            self._merge()
+
+    def histogram(self) -> Histogram:
+        """All records so far."""
+        self._merge()
+        if self._counted is None:
+            raise ValueError("nothing was counted")
+        return self._counted
+
+    def _merge(self) -> None:
+        found = [*([] if self._counted is None else [self._counted]), *self._waiting]
+        columns = [
+            Column(one.name, one.labels, np.concatenate([h.columns[place].codes for h in found]))
+            for place, (_, one) in enumerate(self._wanted)
+        ]
+        self._counted, self._waiting = Histogram.of(columns, np.concatenate([h.counts for h in found])), []
+
+
+def _runs(codes: Sequence[np.ndarray]) -> tuple[np.ndarray, bool]:
+    """Where runs of equal records begin, and whether no record comes before a smaller one."""
+    if not len(codes[0]):
+        return np.zeros(0, dtype=np.int64), True
+    same, ordered = np.ones(len(codes[0]) - 1, dtype=bool), True
+    for code in codes:
+        ordered &= not bool(np.any(same & (code[:-1] > code[1:])))
+        same &= code[:-1] == code[1:]
+    return np.flatnonzero(np.concatenate([[True], ~same])), ordered
+
+
+def _codes(values: Any, column: Column) -> np.ndarray:
+    """The codes of texts that Arrow has encoded by a dictionary, of which every entry must be declared."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    known = pc.index_in(values.dictionary, pa.array(column.labels, type=pa.string()))
+    if known.null_count or (None not in column.labels and values.null_count):
+        raise ValueError("a column holds values outside its labels")
+    missing = column.labels.index(None) if None in column.labels else 0
+    codes = np.append(known.to_numpy(), missing).astype(smallest_type(len(column.labels)))
+    found: np.ndarray = codes[values.indices.fill_null(len(known)).to_numpy()]
+    return found
+
+
+class _Parquet:
+    """A Parquet file of texts."""
+
+    def __init__(self, path: Path, names: list[str]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path) as file:
+            if file.schema_arrow.names != names:
+                raise ValueError("the columns are others")
+            # Other versions of Arrow write other bytes, so what is looked at is all that a file can say.
+            texts = file.schema_arrow.equals(pa.schema([(name, pa.string()) for name in names]), check_metadata=True)
+            self._plain = texts and not set(file.metadata.metadata or {}) - {b"ARROW:schema"}
+        self._path, self._names = path, names
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self._path, read_dictionary=self._names, buffer_size=_BLOCK, pre_buffer=False) as file:
+            yield from file.iter_batches(_RECORDS)
+
+    def says_nothing_else(self) -> bool:
+        return self._plain
+
+
+class _Csv:
+    """A CSV file, which is written once more while it is read: only one file says the same."""
+
+    def __init__(self, path: Path, names: list[str]) -> None:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        self._path, self._names = path, names
+        self._again = FileDigest()
+        self._writer = csv.CSVWriter(self._again, pa.schema([(name, pa.string()) for name in names]))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        reader = csv.open_csv(
+            self._path,
+            read_options=csv.ReadOptions(block_size=_BLOCK),
+            # A record with nothing but missing values is an empty line, and a record all the same.
+            parse_options=csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(self._names, pa.dictionary(pa.int32(), pa.string())),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+        with reader:
+            if reader.schema.names != self._names:
+                raise ValueError("the columns are others")
+            for batch in reader:
+                plain = [values.dictionary_decode() for values in batch.columns]
+                self._writer.write_batch(pa.RecordBatch.from_arrays(plain, names=self._names))
+                yield batch
+
+    def says_nothing_else(self) -> bool:
+        self._writer.close()
+        return self._again.hexdigest() == file_sha256(self._path)

@@ -1,0 +1,27 @@
+"""Values as they are, wherever the table is: what audits, comparisons and drafts of policies look at."""
+
+from __future__ import annotations
+
+from incrowd.errors import DataError
+from incrowd.sources import Source
+from incrowd.sources.duckdb import DuckDBSource
+
+
+def fetching(source: Source) -> DuckDBSource:
+    """The same table, so that the engine here can ask for its values.
+
+    Raises:
+        DataError: it is in an engine that hands over counts and nothing else.
+    """
+    if isinstance(source, DuckDBSource):
+        return source
+    # Engines of others need not have it, nor is Spark installed everywhere.
+    fetched = getattr(source, "fetched", None)
+    if fetched is None:
+        raise DataError(
+            "This engine only counts by declared values; it does not hand over those that occur.",
+            code="data-kind",
+            remedy="Fetch the columns that are needed to a file first.",
+        )
+    found: DuckDBSource = fetched()
+    return found

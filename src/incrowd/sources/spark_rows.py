@@ -1,0 +1,95 @@
+"""A Spark table as the engine here sees it: its distinct rows, which Spark counts, or some of its rows.
+
+Audits and comparisons take values as they are, so they need every distinct row; not more of them come to the driver
+than it allows. A draft of a policy only looks at a table, and nothing in it stands until a person has confirmed it: a
+part of the rows serves that, however large the table is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as fn
+
+from incrowd.domain import Coding
+from incrowd.sources.databases import Answer, Ask, DatabaseSource, Elsewhere
+from incrowd.sources.options import Options
+from incrowd.sources.spark import reading, too_many_cells
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from incrowd.sources.spark import SparkSource
+
+_MOST_ROWS, _MOST_VALUES = 1_000_000, 20_000_000  # that a draft looks at
+_SEED = 1
+
+
+@dataclass(frozen=True)
+class SparkRows(Elsewhere):
+    """Values of a DataFrame.
+
+    Attributes:
+        frame: its columns, called c0, c1, …; texts without collations, nothing in columns that cannot be published.
+    """
+
+    frame: DataFrame
+
+    @cached_property
+    def total(self) -> int:
+        """How many rows there are."""
+        with reading():
+            return self.frame.count()
+
+    @property
+    def part(self) -> float:
+        """The part of the rows that is looked at."""
+        return min(1.0, min(_MOST_ROWS, _MOST_VALUES / len(self.fields)) / max(self.total, 1))
+
+    @cached_property
+    def _looked_at(self) -> pa.Table:
+        with reading():
+            # No promise rests on this draw: it only spares the driver.
+            frame = self.frame if self.part == 1 else self.frame.sample(fraction=self.part, seed=_SEED)
+            return frame.toArrow()
+
+    @contextmanager
+    def asking(self, options: Options) -> Iterator[Ask]:
+        """Spark sees the same table every time, if the frame is as it should be."""
+
+        def ask(wanted: Mapping[int, Coding | None], grouped: bool) -> Answer:
+            names = [f"c{i}" for i in wanted]
+            if grouped:
+                table = self._groups(names, options.most_cells)
+                return Answer(table.schema, [*names, "n"], table.to_batches)
+            table = self._looked_at.select(names or ["c0"])
+            return Answer(table.schema, names or ["c0"], table.to_batches)
+
+        yield ask
+
+    def _groups(self, names: list[str], most: int) -> pa.Table:
+        with reading():
+            groups = self.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias("n"))
+            table = groups.limit(most + 1).toArrow()
+        if table.num_rows > most:
+            raise too_many_cells(most)
+        return table
+
+
+class FetchedFromSpark(DatabaseSource):
+    """A Spark table, for whatever takes values as they are."""
+
+    def __init__(self, table: SparkRows, options: Options, origin: SparkSource) -> None:
+        super().__init__(table, options)
+        self._spark = table
+        self._origin = origin  # with which the session would end
+
+    @property
+    def drawn_from(self) -> int | None:
+        """How many records the table has, if only some are looked at."""
+        return None if self._spark.part == 1 else self._spark.total

@@ -1,0 +1,211 @@
+"""The benchmarks have one shape, and the pages say what was recorded and nothing else. Nothing is timed here."""
+
+import ast
+import importlib
+import inspect
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
+
+from bench import MODULES, measuring, paper, readme, recording, results  # noqa: E402
+from bench.curves import CURVES, draw  # noqa: E402
+from bench.measuring import Row, Spent  # noqa: E402
+
+SHARED = {"measuring", "tables", "results", "recording", "readme", "paper", "rival_work"}
+APART = {"hundred_million"}
+
+
+@pytest.fixture(scope="module")
+def record():
+    return recording.recorded()
+
+
+def test_every_benchmark_is_run():
+    there = {path.stem for path in (ROOT / "bench").glob("*.py") if not path.stem.startswith("__")}
+    assert there == {*MODULES, *SHARED, *APART}
+    assert len(MODULES) == len(set(MODULES))
+
+
+def test_benchmarks_have_one_shape():
+    for name in (*MODULES, *APART):
+        run = importlib.import_module(f"bench.{name}").run
+        first = next(iter(inspect.signature(run).parameters.values()))
+        assert (first.name, first.default) == ("quick", False), name
+        assert run.__annotations__["return"] == "Iterator[Row]", name
+        assert results.about(name).endswith("."), name
+
+
+def test_no_benchmark_has_a_clock_of_its_own():
+    """What is measured is measured in one place; a service that is under load for some seconds may look at a clock."""
+    for name in (*MODULES, *APART):
+        tree = ast.parse((ROOT / "bench" / f"{name}.py").read_text(encoding="utf-8"))
+        used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert not used & {"perf_counter", "getrusage", "ru_maxrss"}, name
+
+
+# --- measuring ----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_compared_takes_turns():
+    order = []
+    took = measuring.in_turns({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
+    assert order == ["a", "b"] * 3
+    assert set(took) == {"a", "b"}
+
+
+def test_medians_are_of_each_figure_by_itself():
+    times = iter([Spent(1, 30), Spent(3, 10), Spent(2, 20)])
+    assert measuring.in_turns({"a": lambda: next(times)}, 3) == {"a": Spent(2, 20)}
+
+
+def test_processor_time_leaves_out_waiting():
+    took = measuring.spent(lambda: time.sleep(0.05))
+    assert took.cpu < 0.05 <= took.seconds
+
+
+def test_memory_is_that_of_the_command_and_not_of_whoever_starts_it():
+    mine = b"x" * 400_000_000
+    small = measuring.command("python", "-c", "pass").megabytes
+    large = measuring.command("python", "-c", "x = b'x' * 200_000_000").megabytes
+    assert small < 100
+    assert 180 < large < len(mine) / 2**20
+
+
+def test_a_command_that_fails_is_an_error():
+    with pytest.raises(RuntimeError, match="no such thing"):
+        measuring.command("python", "-c", "raise SystemExit('no such thing')")
+
+
+def test_rows_survive_being_written():
+    row = Row(
+        "k", "what", Spent(1.5, 2.5, 3.5), "other", Spent(1.0, 0.5), target=1.2, figures={"cells": 3}, note="indeed"
+    )
+    assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
+    assert Row.from_dict(Row("k", "what").to_dict()) == Row("k", "what")
+    assert Row("k", "w", Spent(1.23456, 0)).to_dict()["ours"] == {"seconds": 1.235, "cpu": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("row", "ratio", "missed", "shown"),
+    [
+        (Row("k", "w", Spent(3, 1), "o", Spent(2, 2), target=1.4), 1.5, True, "≤ 1.40 × (missed)"),
+        (Row("k", "w", Spent(3, 1), "o", Spent(2, 2), target=1.5), 1.5, False, "≤ 1.50 ×"),
+        (Row("k", "w", Spent(3, 1, 900), target=800, target_for="megabytes"), None, True, "≤ 800 MB (missed)"),
+        (Row("k", "w", Spent(3, 1, 900), target=3, target_for="seconds"), None, False, "≤ 3 s"),
+        (Row("k", "w", target=3, note="not here"), None, False, "≤ 3.00 ×"),
+        (Row("k", "w", Spent(3, 1)), None, False, ""),
+    ],
+)
+def test_targets(row, ratio, missed, shown):
+    assert (row.ratio, row.missed, measuring.target(row)) == (ratio, missed, shown)
+
+
+def test_small_sizes_have_no_targets():
+    def run(quick=False):
+        yield Row("k", "w", Spent(3, 1), "o", Spent(2, 2), target=1.4)
+
+    assert [[row.target for row in measuring.measured(run, quick)] for quick in (False, True)] == [[1.4], [None]]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"), [(1.234, "1.23 ×"), (0.5, "0.50 ×"), (0.02, "1/50 ×"), (0.1, "0.10 ×"), (None, "")]
+)
+def test_ratios_are_readable(ratio, shown):
+    assert measuring.times(ratio) == shown
+
+
+# --- the record and the pages -------------------------------------------------------------------------------------
+
+
+def test_the_pages_are_what_the_record_makes_of_them(record):
+    for path, text in readme.files(record):
+        assert path.read_text(encoding="utf-8") == text, f"{path.name} is not up to date: python -m bench.readme"
+
+
+def test_the_pages_ask_for_everything_that_is_made(record):
+    pages = [ROOT / "README.md", ROOT / "docs" / "cost.md"]
+    asked = [found["name"] for page in pages for found in readme.MARKED.finditer(page.read_text(encoding="utf-8"))]
+    assert sorted(asked) == sorted(readme.parts(record))
+
+
+def test_the_readme_shows_rows_that_were_recorded(record):
+    missing = [place for place in readme.README if record.row(*place) is None]
+    assert not missing
+    assert set(record.benchmarks) == {*MODULES, *APART}
+
+
+def test_keys_tell_rows_apart(record):
+    for name, (_, rows) in record.benchmarks.items():
+        keys = [row.key for row in rows]
+        assert len(keys) == len(set(keys)), name
+
+
+def test_a_run_of_some_benchmarks_leaves_the_record_of_others(tmp_path):
+    path = tmp_path / "recorded.json"
+    dates = iter(["1", "2", "3"])
+
+    def made(**more):
+        return {"date": next(dates), "cores": 2, "seconds": {"a": 1.0}, **more}
+
+    recording.keep({"a": [Row("k", "first")], "b": [Row("k", "first")]}, made(), path)
+    recording.keep({"b": [Row("k", "second")]}, made(quick=True), path)
+    kept = recording.recorded(path)
+    assert (kept.row("a", "k").name, kept.row("b", "k").name) == ("first", "second")
+    assert kept.runs == {"1": {"cores": 2}, "2": {"cores": 2, "quick": True}}
+    recording.keep({"a": [Row("k", "third")]}, made(), path)
+    assert set(recording.recorded(path).runs) == {"2", "3"}
+
+
+def test_pages_tell_small_sizes_busy_machines_and_several_runs():
+    how = {"processor": "p", "cores": 2, "memory_gigabytes": 3, "system": "s", "python": "3", "busy": 0.03}
+    one = recording.Recorded({"1": how}, {"a": ("1", [])})
+    assert readme.conditions(one).startswith("Measured 1 on 2 cores (p), 3 GB, s; Python 3. `make bench`")
+    two = recording.Recorded({"1": how, "2": how | {"busy": 0.9}}, {"a": ("1", []), "b": ("2", [])})
+    assert readme.conditions(two).startswith("Measured 1 to 2 on 2 cores (p), 3 GB, s; Python 3. **")
+    assert "busy with other work" in readme.conditions(two)
+    other = recording.Recorded({"1": how, "2": how | {"python": "4", "quick": True}}, {"a": ("1", []), "b": ("2", [])})
+    assert "Python 3. Measured 2 on 2 cores (p), 3 GB, s; Python 4. **" in readme.conditions(other)
+    assert "small sizes" in readme.conditions(other)
+
+
+def test_the_worked_example_is_right():
+    rates = paper.Rates(
+        rows=1e6, bytes_a_row=5.0, bytes_a_cell=64, thinning=1e-9, walk=2e-8, walk_bytes=500, redrawing=1e-7
+    )
+    lines = {(what, formula): shown for what, formula, shown in paper._lines(rates)}
+    shown = " ".join(lines.values())
+    assert "10¹¹ ÷ (500 × 10⁶) = 200 s" in shown
+    assert "10¹¹ × 5.0 = 500 GB, in 3,726 tasks" in shown  # 5·10¹¹/2²⁷ = 3725.3
+    assert "3,726 × 10⁷ × 28 = 1.04 TB at most, 2.09 GB a core" in shown
+    assert "10⁷ × (64 + 16) = 800 MB" in shown
+    assert "10¹¹ × 1 ns = 100 s" in shown
+    assert "10⁷ × 200,000 × 20 ns = 11 h" in shown
+    assert "10⁷ × 500 = 5 GB" in shown
+    assert "10¹¹ × 100 ns ÷ 500 = 20 s, in 10¹¹ ÷ 2^20 = 95,368 parts" in shown
+
+
+@pytest.mark.parametrize("curve", CURVES)
+def test_curves_can_be_drawn_from_any_points(curve):
+    line = CURVES[curve].lines[0]
+    rows = [Row(f"{curve}, {line}, {x}", "w", Spent(x / 3, 1, 100 * x), figures={curve: x}) for x in (1, 10, 100)]
+    picture = draw(rows, curve)
+    assert picture.count('class="curve" d="M') == 2
+    assert CURVES[curve].title in picture
+
+
+def test_results_are_one_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    rows = [Row("k", "what <b>", Spent(1, 1, 50), "other", Spent(2, 2), target=1.5), Row("n", "absent", note="why")]
+    machine = {"date": "d", "processor": "p", "cores": 2, "memory_gigabytes": 3, "system": "s", "python": "3"}
+    results.write({"planner": rows}, machine | {"quick": False, "seconds": {"planner": 3.0}})
+    page = (tmp_path / "results.html").read_text(encoding="utf-8")
+    assert "what &lt;b&gt;" in page
+    assert "1 of 1" in page
+    assert "| absent (why) |" in (tmp_path / "table.md").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["rows"]["planner"][1]["note"] == "why"
