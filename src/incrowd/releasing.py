@@ -306,10 +306,10 @@ def _make(
             **(reports.internal_files(settings, table, made) if hasattr(reports, "internal_files") else {}),
         }
     together = kind_of(name).together(settings, copies)
-    columns = made.published.columns
+    published = made.published  # without the rest, which is not for those who get the release
     return Release(
-        load=lambda: made.published,
-        certificate=certify(policy, made.statement, columns, together, source, files.result(), report),
+        load=lambda: published,
+        certificate=certify(policy, made.statement, published.columns, together, source, files.result(), report),
         policy=policy.with_levels(made.levels),
         report=report,
         internal=internal,

@@ -206,3 +206,51 @@ def test_weights_beyond_the_agreed_unit_are_refused():
     ladder = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.array([WEIGHT_ONE + 1, 0]), np.array([0])))
     with pytest.raises(InternalError):
         choose(Lattice([ladder]), [np.array([0, 1])], np.array([5, 5]), k=2, beta=0.5, epsilon=1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(1, 4 * 10**9), min_size=1, max_size=4),
+    st.integers(2, 40),
+    st.floats(0.05, 0.95),
+    st.integers(0, 3),
+)
+def test_scores_of_large_tables_are_exact_and_rise_by_at_most_the_sensitivity(counts, k, beta, which):
+    """Cells of billions of records, on both sides of where narrow numbers would overflow."""
+    half = WEIGHT_ONE // 2
+    ladder = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.full(2, half), np.full(1, half // 3)))
+    lattice, survival = Lattice([ladder, ladder]), SurvivalTable.of(k, beta)
+    cells = list(itertools.product(range(2), repeat=2))[: len(counts)]
+    columns = [np.array(codes) for codes in zip(*cells, strict=True)]
+
+    def scores(sizes):
+        found = {}
+        numbers = np.array(sizes)
+        lattice.walk(columns, numbers, lambda node, c, w: found.__setitem__(node, choice._score(survival, c, w)))
+        return found
+
+    def value(n):
+        top = len(survival.table) - 1
+        return int(survival.table[min(n, top)]) + max(n - top, 0) * survival.slope
+
+    before = scores(counts)
+    for node, score in before.items():
+        groups = Counter()
+        for cell, n in zip(cells, counts, strict=True):
+            groups[tuple(0 if level else code for level, code in zip(node, cell, strict=True))] += n
+        weight = sum(half // 3 if level else half for level in node)
+        assert score == sum(value(n) * weight for n in groups.values())
+    more = list(counts)
+    more[which % len(more)] += 1
+    for node, score in scores(more).items():
+        assert 0 <= score - before[node] <= survival.largest_step * 2 * half
+
+
+@pytest.mark.parametrize("records", [8_388_000, 8_389_567, 100_000_000, 2_000_000_000, 3_000_000_000])
+def test_a_cell_of_very_many_records_is_worth_what_it_holds(records):
+    survival = SurvivalTable.of(20, 0.1)
+    for kind in (np.int32, np.int64):
+        if records < np.iinfo(kind).max:
+            top = len(survival.table) - 1
+            expected = int(survival.table[-1]) + (records - top) * survival.slope
+            assert survival.values(np.array([records], dtype=kind)).tolist() == [expected]

@@ -81,10 +81,11 @@ def release_of(table: Histogram, questionnaire: Questionnaire) -> Release:
     policy = policy_of(questionnaire)
     settings, made = pram.collected(pram.settle(policy, codings(policy), copies=1), table)
     report = pram_report.public_report(policy, settings, made.published, made.statement, void=False)
-    files, columns = files_of(policy, made.published), made.published.columns
+    published = made.published
+    files = files_of(policy, published)
     return Release(
-        load=lambda: made.published,
-        certificate=certify(policy, made.statement, columns, None, Respondents(), files, report),
+        load=lambda: published,
+        certificate=certify(policy, made.statement, published.columns, None, Respondents(), files, report),
         policy=policy,
         report=report,
         internal={QUESTIONNAIRE: questionnaire.to_bytes()},

@@ -99,6 +99,7 @@ class SurvivalTable:
 
     def values(self, counts: Codes) -> Codes:
         """The value of each cell."""
+        counts = counts.astype(np.int64, copy=False)  # narrower ones would overflow in silence
         top = len(self.table) - 1
         if len(counts) == 0 or int(counts.max()) <= top:
             return self.table.take(counts)

@@ -316,6 +316,7 @@ class _Walk(Fold):
 
     def _last(self, prefix: Codes, weight: Codes, code: Codes, counts: Codes, levels: Node) -> None:
         """All levels of the last column: cells that merge stand next to each other."""
+        counts = counts.astype(np.int64, copy=False)  # to be reckoned with
         for level, (step, weights) in enumerate(zip(self.steps[-1], self.weights[-1], strict=True)):
             code = step.take(code)
             if level:
