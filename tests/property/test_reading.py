@@ -98,3 +98,26 @@ def test_a_value_that_only_the_dictionary_holds_is_refused(tmp_path):
     assert b"17 were left out" in path.read_bytes()
     with pytest.raises(ValueError, match="outside"):
         reading.read_table([path], LABELS)
+
+
+@pytest.mark.parametrize("labels", [("x", "y", "z"), ("x", "y", "z", None)])
+def test_an_index_without_an_entry_is_refused(tmp_path, labels):
+    """Arrow reads such a file without a word if it is asked for indices."""
+    indices = pa.array([0, 1, 3, 0], pa.int32())
+    values = pa.DictionaryArray.from_arrays(indices, pa.array(["x", "y", "z"]), safe=False)
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": values}), path, store_schema=False, write_statistics=False)
+    with pytest.raises(ValueError, match="outside its labels"):
+        reading.read_table([path], {"a": labels})
+
+
+def test_what_fits_no_memory_is_a_file_that_cannot_be_read(tmp_path, monkeypatch):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": ["x"]}), path, store_schema=False)
+
+    def fail(*_):
+        raise pa.ArrowMemoryError("malloc of size 300000000 failed")
+
+    monkeypatch.setattr(reading, "_codes", fail)
+    with pytest.raises(ValueError, match="cannot be read"):
+        reading.read_table([path], {"a": ["x"]})

@@ -1,7 +1,7 @@
 """Published tables as they are read: a batch at a time, so that any number of records fits any machine.
 
 A table is one file, or a folder of parts that follow each other. It may come from anyone: whatever is wrong with it
-shows in what is returned, or is a `ValueError` (Arrow's own errors among them) or an `OSError`, without its values.
+shows in what is returned, or is a `ValueError` or an `OSError`, without its values.
 
 Records that come in canonical order come cell by cell, so that a batch is reduced to its runs of equal records before
 anything is counted. What is kept is the histogram of the columns that somebody asked for, and nothing of the others.
@@ -57,11 +57,21 @@ def read_table(
     Raises:
         ValueError: the table has other columns, or other values than these labels.
     """
+    import pyarrow as pa
+
     columns = [Column(name, tuple(texts), np.zeros(0, dtype=np.int64)) for name, texts in labels.items()]
     counting = _Counting(columns, set(labels) if wanted is None else set(wanted))
+    try:
+        return _read(files, columns, counting)
+    except (pa.ArrowException, MemoryError):  # a small file can hold a value that fits no machine
+        raise ValueError("a file cannot be read") from None
+
+
+def _read(files: Sequence[Path], columns: Sequence[Column], counting: _Counting) -> Published:
+    names = [column.name for column in columns]
     records, plain = [], True
     for path in files:
-        reader: _Csv | _Parquet = _Csv(path, list(labels)) if path.suffix == ".csv" else _Parquet(path, list(labels))
+        reader: _Csv | _Parquet = _Csv(path, names) if path.suffix == ".csv" else _Parquet(path, names)
         before = counting.records
         for batch in reader.batches():
             counting.add([_codes(values, column) for values, column in zip(batch.columns, columns, strict=True)])
@@ -130,7 +140,9 @@ def _codes(values: Any, column: Column) -> np.ndarray:
     import pyarrow.compute as pc
 
     known = pc.index_in(values.dictionary, pa.array(column.labels, type=pa.string()))
-    if known.null_count or (None not in column.labels and values.null_count):
+    ends = pc.min_max(values.indices).as_py()  # Arrow itself does not look whether there is such an entry
+    within = ends["min"] is None or 0 <= ends["min"] <= ends["max"] < len(known)
+    if not within or known.null_count or (None not in column.labels and values.null_count):
         raise ValueError("a column holds values outside its labels")
     missing = column.labels.index(None) if None in column.labels else 0
     codes = np.append(known.to_numpy(), missing).astype(smallest_type(len(column.labels)))
