@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPLETE := $(VENV)/.complete
 
-.PHONY: help setup demo test lint types machine check bench record reference site constraints clean
+.PHONY: help setup demo test lint types machine check bench record hundred-million reference site constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -61,6 +61,11 @@ bench: $(COMPLETE)
 # The same, kept in bench/recorded.json and written into README.md and docs/cost.md.
 record: $(COMPLETE)
 	$(BIN)/python -m bench --record
+	$(BIN)/python -m bench.readme
+
+# 100 million rows, which takes minutes and 12 GB of temporary space; kept and written likewise.
+hundred-million: $(COMPLETE)
+	$(BIN)/python -m bench.hundred_million --record
 	$(BIN)/python -m bench.readme
 
 reference: $(COMPLETE)

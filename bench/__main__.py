@@ -11,7 +11,7 @@ import traceback
 
 from bench import MODULES, results
 from bench.measuring import Row, measured, show
-from bench.recording import keep, machine
+from bench.recording import afterwards, keep, machine
 
 
 def main() -> int:
@@ -36,6 +36,7 @@ def main() -> int:
             traceback.print_exc()
             failed.append(name)
         seconds[name] = time.perf_counter() - start
+    made = afterwards(made)
     made["seconds"] = {name: round(took, 1) for name, took in seconds.items()}
     results.write(found, made)
     if options.record:

@@ -12,17 +12,20 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.measuring import Row, main
-from bench.tables import FIELDS, MORE_FIELDS, scattered
+from bench.tables import FIELDS, MORE_FIELDS, Field, scattered
 from incrowd.sources.tally import conclude
 from incrowd.sources.words import share_words
 
+WIDE = (*MORE_FIELDS, Field("village", 400), Field("school", 100))
+
 
 def run(quick: bool = False) -> Iterator[Row]:
-    """Eight columns, which fit one word, and twelve, which take two."""
+    """Eight and twelve columns, which fit one word, and fourteen, which take two."""
     cells = 100_000 if quick else 2_000_000
-    for fields in (FIELDS, MORE_FIELDS):
+    for fields, needed in ((FIELDS, 1), (MORE_FIELDS, 1), (WIDE, 2)):
         codings = [field.coding for field in fields]
         words = share_words([len(coding.labels) + 2 for coding in codings])
+        assert len(words) == needed, "the columns must take as many words as is said"
         arrived = []
         for word in words:
             values = np.zeros(cells, dtype=np.int64)

@@ -1,7 +1,8 @@
 """What counting costs against DuckDB's own GROUP BY of the same columns.
 
 Target: 10 million rows of 8 columns in at most 1.3 times the bare GROUP BY's time in the same run. Texts, whole
-numbers and a date, or whole numbers only, which leave the engine least to do.
+numbers and a date, or whole numbers only, which leave the engine least to do. All groups and counts are compared before
+anything is timed.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bench.measuring import Row, in_turns, main
-from bench.tables import FIELDS, NUMBERS, bare_group_by, people
+from bench.tables import FIELDS, NUMBERS, bare_group_by, people, require_same
 from incrowd.sources import open_source
 
 SHAPES = {
@@ -26,8 +27,8 @@ def run(quick: bool = False) -> Iterator[Row]:
     for key, (shape, tuples, fields) in SHAPES.items():
         pattern = people(rows, tuples, fields)
         codings = [field.coding for field in fields]
-        cells = len(open_source(pattern).count_by(codings))
-        assert cells == bare_group_by(pattern, fields), "both must find the same groups"
+        counted = open_source(pattern).count_by(codings)
+        require_same(counted, bare_group_by(pattern, fields))
         took = in_turns(
             {
                 "ours": lambda p=pattern, c=codings: open_source(p).count_by(c),
@@ -36,7 +37,7 @@ def run(quick: bool = False) -> Iterator[Row]:
             repeats,
         )
         name = f"counting {rows:,} rows, {shape}"
-        yield Row(key, name, took["ours"], "bare GROUP BY", took["bare"], target=1.3, figures={"cells": cells})
+        yield Row(key, name, took["ours"], "bare GROUP BY", took["bare"], target=1.3, figures={"cells": len(counted)})
 
 
 if __name__ == "__main__":

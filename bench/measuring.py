@@ -22,11 +22,15 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @dataclass(frozen=True)
 class Spent:
-    """What a piece of work took: elapsed seconds, the processor's, and the most memory of its process, if known."""
+    """What a piece of work took: elapsed seconds, the processor's, and the most memory of its process, if known.
+
+    Each is the median of so many turns.
+    """
 
     seconds: float
     cpu: float
     megabytes: float | None = None
+    turns: int = 1
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,12 @@ class Row:
     def cpu_ratio(self) -> float | None:
         """The same of the processor's time; None where the other takes none that could be measured."""
         return None if self.ours is None or self.other is None or not self.other.cpu else self.ours.cpu / self.other.cpu
+
+    @property
+    def turns(self) -> str:
+        """How often it was measured; and the other, if that was more or less often."""
+        found = [str(took.turns) for took in (self.ours, self.other) if took is not None]
+        return found[0] if len(set(found)) == 1 else " against ".join(found)
 
     @property
     def reached(self) -> float | None:
@@ -120,6 +130,7 @@ def median(times: Sequence[Spent]) -> Spent:
         statistics.median(t.seconds for t in times),
         statistics.median(t.cpu for t in times),
         statistics.median(memory) if memory else None,
+        sum(t.turns for t in times),
     )
 
 
@@ -148,7 +159,18 @@ def command(*arguments: str | Path) -> Spent:
 
 # --- printing -----------------------------------------------------------------------------------------------------
 
-HEADS = ("what", "time", "processor time", "memory", "against", "its time", "ratio", "of processor time", "target")
+HEADS = (
+    "what",
+    "time",
+    "processor time",
+    "memory",
+    "against",
+    "its time",
+    "ratio",
+    "of processor time",
+    "target",
+    "turns",
+)
 
 
 def cells(row: Row) -> tuple[str, ...]:
@@ -166,6 +188,7 @@ def cells(row: Row) -> tuple[str, ...]:
         times(row.ratio),
         times(row.cpu_ratio),
         target(row),
+        row.turns,
     )
 
 
@@ -206,7 +229,7 @@ def show(rows: Iterable[Row]) -> list[Row]:
     shown = []
     for row in rows:
         name, *rest = cells(row)
-        line = "  ".join(part for part in rest if part)
+        line = "  ".join(part for part in rest[:-1] if part)
         print(f"  {name}{line and chr(10)}{line and f'      {line}'}", flush=True)
         shown.append(row)
     return shown

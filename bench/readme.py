@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.curves import CURVES, draw, picture_name, points
@@ -25,45 +25,53 @@ README = (
     ("main_job", "Python, few, fixed"),
     ("main_job", "Python, few, private"),
     ("main_job", "Python, many, fixed"),
+    ("main_job", "Python, many, private"),
     ("main_job", "command, few, fixed"),
     ("spark_release", "few, release"),
+    ("spark_release", "larger, release"),
     ("hundred_million", "parquet, few"),
-    ("hundred_million", "csv, few"),
+    ("hundred_million", "csv, many"),
     ("thinning", "10⁸ records over 10⁶ cells, 0.1"),
+    ("thinning", "Zipf: 10⁸ records over 10⁶ cells, 0.1"),
     ("rivals", "search, k"),
     ("rivals", "Mondrian"),
-    ("rivals", "audit"),
-    ("startup", "help"),
+    ("startup", "plan"),
 )
 """The rows of the README's table: a benchmark, and the key of a row."""
 
 BUSY = 0.2
 """From this share of the processors' time on, other work is said to have disturbed a run."""
 
-COMMAND = "`make bench` measures all of this on your machine, `make record` writes it here."
+COMMAND = (
+    "Times are medians of as many turns as is said, and of a single run where that is 1 or nothing is said. "
+    "`make bench` measures all of this on your machine and `make record` writes it here, but for the 100 million rows: "
+    "`python -m bench.hundred_million --record` measures these, and `make hundred-million` also writes them here."
+)
 
 
 def performance(record: Recorded) -> str:
     """The README's table, and what it was measured with."""
     rows = [row for row in (record.row(*place) for place in README) if row is not None]
-    lines = [[_name(row), *_figures(row)] for row in rows]
-    return (
-        table(("what", "time", "against", "ratio", "memory", "target"), lines) + f"\n{_wrapped(conditions(record))}\n"
-    )
+    return f"{_table(rows)}\n{_wrapped(conditions(record))}\n"
+
+
+def _table(rows: Sequence[Row], *, memory: bool = False) -> str:
+    """Rows with their notes; memory where it is what a target is about, or always."""
+    heads = ("what", "time", "against", "ratio", "memory", "target", "turns", "note")
+    return table(heads, [[_name(row), *_figures(row, memory or row.target_for == "megabytes")] for row in rows])
 
 
 def _name(row: Row) -> str:
-    """What was measured, and where two recodings were compared, what they lose."""
+    """What was measured, and before it, where two recodings were compared, what they lose."""
     losses = [f"{row.figures[name]:.2f}" for name in ("our loss", "its loss") if name in row.figures]
-    return f"{row.name} (loss {' against '.join(losses)})" if losses else row.name
+    return f"loss {' against '.join(losses)}: {row.name}" if losses else row.name
 
 
-def _figures(row: Row) -> list[str]:
+def _figures(row: Row, memory: bool) -> list[str]:
     if row.ours is None:
-        return ["not measured", row.note, "", "", ""]
-    ratio = times(row.ratio)
-    memory = megabytes(row.ours.megabytes) if row.target_for == "megabytes" else ""
-    return [seconds(row.ours.seconds), row.against, ratio, memory, target(row)]
+        return ["not measured", "", "", "", "", "", row.note]
+    held = megabytes(row.ours.megabytes) if memory else ""
+    return [seconds(row.ours.seconds), row.against, times(row.ratio), held, target(row), row.turns, row.note]
 
 
 def conditions(record: Recorded) -> str:
@@ -104,6 +112,8 @@ def parts(record: Recorded) -> dict[str, str]:
         "performance": performance(record),
         "conditions": f"{_wrapped(conditions(record))}\n",
         "example": worked_example(record),
+        "hundred million": _table(record.rows("hundred_million"), memory=True),
+        "other libraries": _table(record.rows("rivals")),
         **{name: curve(record, name) for name in CURVES},
     }
 

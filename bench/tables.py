@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import datetime as dt
+import math
 import os
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
 from incrowd.policy import Policy
 from incrowd.sources import open_source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PART = 5_000_000
 FIRST_DAY = dt.date(2020, 1, 1)
@@ -152,14 +156,40 @@ def policy_text(fields: Sequence[Field] = FIELDS, *, free: int = 0, level: int =
     return "\n".join(["incrowd: 1", "attributes:", *lines, release, ""])
 
 
-def bare_group_by(pattern: str, fields: Sequence[Field] = FIELDS) -> int:
-    """DuckDB's own GROUP BY, with its own settings but for the order, which nobody needs; the number of groups."""
+def bare_group_by(pattern: str, fields: Sequence[Field] = FIELDS) -> pa.Table:
+    """DuckDB's own GROUP BY, with its own settings but for the order, which nobody needs."""
     import duckdb
 
+    with duckdb.connect(config=BARE_SETTINGS) as connection:
+        return connection.sql(bare_query(pattern, fields)).to_arrow_table()
+
+
+BARE_SETTINGS = {"preserve_insertion_order": "false"}
+
+
+def bare_query(pattern: str, fields: Sequence[Field] = FIELDS) -> str:
+    """What it is asked."""
     columns = ", ".join(f'"{field.name}"' for field in fields)
-    with duckdb.connect(config={"preserve_insertion_order": "false"}) as connection:
-        query = f"SELECT {columns}, count(*) FROM read_parquet('{pattern}') GROUP BY ALL"
-        return int(connection.sql(query).to_arrow_table().num_rows)
+    return f"SELECT {columns}, count(*) FROM read_parquet('{pattern}') GROUP BY ALL"
+
+
+def require_same(ours: Histogram, bare: pa.Table) -> None:
+    """Every group that was counted by an engine itself, the count behind its columns, is ours, and no other is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    our_keys, its_keys = np.zeros(len(ours), np.int64), np.zeros(bare.num_rows, np.int64)
+    assert math.prod(len(column.labels) for column in ours.columns) < 2**63, "keys must fit"
+    for column, values in zip(ours.columns, bare.columns, strict=False):
+        labels = pa.array(column.labels, pa.string())
+        found = pc.index_in(values.cast(pa.string()), value_set=labels)
+        assert found.null_count == 0, "an engine found a value that is not ours"
+        our_keys = our_keys * len(labels) + column.codes
+        its_keys = its_keys * len(labels) + found.to_numpy()
+    our_order, its_order = np.argsort(our_keys), np.argsort(its_keys)
+    assert np.array_equal(our_keys[our_order], its_keys[its_order]), "both must find the same groups"
+    its_counts = bare.column(len(ours.columns)).to_numpy()
+    assert np.array_equal(ours.counts[our_order], its_counts[its_order]), "both must count the same"
 
 
 # --- census -------------------------------------------------------------------------------------------------------

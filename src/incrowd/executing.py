@@ -131,7 +131,10 @@ def release_by_executors(
             require_same(published.total == settings.records)
             statement = pram.state(settings, published)
             tell("writing", 0.0)
-            files = _moved(write_parts(cells, scratch, settings.records), public / table_name("parquet"))
+            parts, written = write_parts(cells, scratch, settings.records, sets)
+            # Cells that are lost meanwhile are drawn again, from the table as it is then.
+            require_same(written.parts == published.parts)
+            files = _moved(parts, public / table_name("parquet"))
         report = pram_report.public_report(policy, settings, published, statement, void=not bits.secure)
         compared = pram_report.compared(policy, attributes, settings, truth, published, void=not bits.secure)
         certificate = certify(policy, statement, published.columns, None, bits, files, report)

@@ -40,7 +40,7 @@ def test_batches_add_up_to_the_whole_table(tmp_path_factory, rows, ordered, want
     paths = [folder / f"{i}.parquet" for i in range(files)]
     cuts = [len(rows) * i // files for i in range(files + 1)]
     for path, start, stop in zip(paths, cuts, cuts[1:], strict=False):
-        pq.write_table(arrow(rows[start:stop]), path, row_group_size=5)
+        pq.write_table(arrow(rows[start:stop]), path, row_group_size=5, store_schema=False, write_statistics=False)
     found = reading.read_table(paths, LABELS, wanted)
     whole = Histogram.from_arrow(arrow(rows), labels=LABELS)
     assert found.histogram == whole.project([name for name in LABELS if name in wanted])
@@ -65,7 +65,10 @@ def test_a_text_file_longer_than_a_block_and_many_batches(tmp_path, monkeypatch,
     monkeypatch.setattr(reading, "_BLOCK", 1 << 10)
     rows = sorted([("x", "1", None), ("y, z", None, "only"), ("", "2", None)] * 500, key=key)
     path = tmp_path / f"t.{form}"
-    (csv.write_csv if form == "csv" else pq.write_table)(arrow(rows), path)
+    if form == "csv":
+        csv.write_csv(arrow(rows), path)
+    else:
+        pq.write_table(arrow(rows), path, store_schema=False, write_statistics=False)
     found = reading.read_table([path], LABELS)
     assert found.canonical
     assert found.histogram.counts.tolist() == [500, 500, 500]
@@ -94,7 +97,7 @@ def test_a_value_that_only_the_dictionary_holds_is_refused(tmp_path):
     hidden = pa.DictionaryArray.from_arrays(pa.array([0, 0]), pa.array(["x", "17 were left out"]))
     table = pa.table({"a": hidden, "b": ["1", "1"], "c\n": pa.array([None, None], pa.string())})
     path = tmp_path / "t.parquet"
-    pq.write_table(table, path, store_schema=False)
+    pq.write_table(table, path, store_schema=False, write_statistics=False)
     assert b"17 were left out" in path.read_bytes()
     with pytest.raises(ValueError, match="outside"):
         reading.read_table([path], LABELS)
@@ -113,7 +116,7 @@ def test_an_index_without_an_entry_is_refused(tmp_path, labels):
 
 def test_what_fits_no_memory_is_a_file_that_cannot_be_read(tmp_path, monkeypatch):
     path = tmp_path / "t.parquet"
-    pq.write_table(pa.table({"a": ["x"]}), path, store_schema=False)
+    pq.write_table(pa.table({"a": ["x"]}), path, store_schema=False, write_statistics=False)
 
     def fail(*_):
         raise pa.ArrowMemoryError("malloc of size 300000000 failed")

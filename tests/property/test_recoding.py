@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.errors import UnreachableError
 from incrowd.recoding import choice
 from incrowd.recoding import lattice as walking
 from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
@@ -206,6 +207,36 @@ def test_weights_beyond_the_agreed_unit_are_refused():
     ladder = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.array([WEIGHT_ONE + 1, 0]), np.array([0])))
     with pytest.raises(InternalError):
         choose(Lattice([ladder]), [np.array([0, 1])], np.array([5, 5]), k=2, beta=0.5, epsilon=1.0)
+
+
+FREE = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.full(2, WEIGHT_ONE), np.zeros(1, dtype=np.int64)))
+
+
+def test_tables_too_large_for_a_private_choice_are_refused_with_a_remedy():
+    lattice, columns, how = Lattice([FREE]), [np.array([0, 1])], {"k": 2, "beta": 0.5, "epsilon": 1.0}
+    assert choice.choose(lattice, columns, np.array([2**38 - 6, 5]), **how) in {(0,), (1,)}
+    with pytest.raises(UnreachableError, match="Fix the levels in the policy") as error:
+        choice.choose(lattice, columns, np.array([2**38 - 5, 5]), **how)
+    assert error.value.code == "unreachable"
+
+
+def test_tables_too_large_for_a_walk_are_refused_with_a_remedy():
+    def walk(counts):
+        Lattice([FREE]).walk([np.array([0, 1])], np.array(counts), lambda *_: None)
+
+    walk([2**52 - 6, 5])
+    with pytest.raises(UnreachableError, match="Fix the levels in the policy") as error:
+        walk([2**52 - 5, 5])
+    assert error.value.code == "unreachable"
+
+
+def test_keys_that_outgrow_a_word_are_refused_with_a_remedy():
+    fold = walking.Fold([FREE], [0], [np.array([0, 1])], np.array([3, 4]))
+    keys, counts = fold.merge(np.array([7, 7]), np.array([3, 4]), 2**63 - 1)
+    assert (keys.tolist(), counts.tolist()) == ([7], [7])
+    with pytest.raises(UnreachableError, match="Fix the levels in the policy") as error:
+        fold.merge(np.array([7, 7]), np.array([3, 4]), 2**63)
+    assert error.value.code == "unreachable"
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,14 +8,18 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
 
-from bench import MODULES, measuring, paper, readme, recording, results  # noqa: E402
+from bench import MODULES, measuring, paper, readme, recording, results, tables  # noqa: E402
 from bench.curves import CURVES, draw  # noqa: E402
 from bench.measuring import Row, Spent  # noqa: E402
+
+from incrowd.histogram import Column, Histogram  # noqa: E402
 
 SHARED = {"measuring", "tables", "results", "recording", "readme", "paper", "rival_work"}
 APART = {"hundred_million"}
@@ -61,7 +65,43 @@ def test_what_is_compared_takes_turns():
 
 def test_medians_are_of_each_figure_by_itself():
     times = iter([Spent(1, 30), Spent(3, 10), Spent(2, 20)])
-    assert measuring.in_turns({"a": lambda: next(times)}, 3) == {"a": Spent(2, 20)}
+    assert measuring.in_turns({"a": lambda: next(times)}, 3) == {"a": Spent(2, 20, turns=3)}
+
+
+@pytest.mark.parametrize(
+    ("row", "shown"),
+    [
+        (Row("k", "w", Spent(1, 1, turns=3), "o", Spent(1, 1, turns=3)), "3"),
+        (Row("k", "w", Spent(1, 1, turns=3), "o", Spent(1, 1)), "3 against 1"),
+        (Row("k", "w", Spent(1, 1)), "1"),
+        (Row("k", "w"), ""),
+    ],
+)
+def test_rows_tell_how_often_they_were_measured(row, shown):
+    assert row.turns == measuring.cells(row)[-1] == shown
+
+
+def test_the_share_of_other_work_is_the_larger_of_before_and_after(monkeypatch):
+    monkeypatch.setattr(recording, "busy", lambda: 0.4)
+    found = [recording.afterwards({"busy": before, "cores": 2}) for before in (0.1, 0.7)]
+    assert found == [{"busy": 0.4, "cores": 2}, {"busy": 0.7, "cores": 2}]
+
+
+def test_whole_histograms_are_compared_with_what_an_engine_found():
+    ours = Histogram.of(
+        [Column("sex", ("f", "m"), np.array([0, 1])), Column("age", ("7", "8"), np.array([1, 0]))], np.array([3, 4])
+    )
+    found = pa.table({"sex": ["m", "f"], "age": [7, 8], "count": [4, 3]})
+    tables.require_same(ours, found)
+    for wrong in (
+        pa.table({"sex": ["m", "f"], "age": [7, 8], "count": [3, 4]}),
+        pa.table({"sex": ["m", "f"], "age": [8, 7], "count": [4, 3]}),
+        pa.table({"sex": ["m", "x"], "age": [7, 8], "count": [4, 3]}),
+        found.slice(1),
+        pa.concat_tables([found, pa.table({"sex": ["m"], "age": [8], "count": [1]})]),
+    ):
+        with pytest.raises(AssertionError):
+            tables.require_same(ours, wrong)
 
 
 def test_processor_time_leaves_out_waiting():
@@ -84,11 +124,11 @@ def test_a_command_that_fails_is_an_error():
 
 def test_rows_survive_being_written():
     row = Row(
-        "k", "what", Spent(1.5, 2.5, 3.5), "other", Spent(1.0, 0.5), target=1.2, figures={"cells": 3}, note="indeed"
+        "k", "what", Spent(1.5, 2.5, 3.5, 3), "other", Spent(1.0, 0.5), target=1.2, figures={"cells": 3}, note="indeed"
     )
     assert Row.from_dict(json.loads(json.dumps(row.to_dict()))) == row
     assert Row.from_dict(Row("k", "what").to_dict()) == Row("k", "what")
-    assert Row("k", "w", Spent(1.23456, 0)).to_dict()["ours"] == {"seconds": 1.235, "cpu": 0.0}
+    assert Row("k", "w", Spent(1.23456, 0)).to_dict()["ours"] == {"seconds": 1.235, "cpu": 0.0, "turns": 1}
 
 
 @pytest.mark.parametrize(
@@ -137,6 +177,7 @@ def test_the_pages_ask_for_everything_that_is_made(record):
 def test_the_readme_shows_rows_that_were_recorded(record):
     missing = [place for place in readme.README if record.row(*place) is None]
     assert not missing
+    assert len(readme.README) <= 14
     assert set(record.benchmarks) == {*MODULES, *APART}
 
 
@@ -165,7 +206,7 @@ def test_a_run_of_some_benchmarks_leaves_the_record_of_others(tmp_path):
 def test_pages_tell_small_sizes_busy_machines_and_several_runs():
     how = {"processor": "p", "cores": 2, "memory_gigabytes": 3, "system": "s", "python": "3", "busy": 0.03}
     one = recording.Recorded({"1": how}, {"a": ("1", [])})
-    assert readme.conditions(one).startswith("Measured 1 on 2 cores (p), 3 GB, s; Python 3. `make bench`")
+    assert readme.conditions(one).startswith("Measured 1 on 2 cores (p), 3 GB, s; Python 3. Times are")
     two = recording.Recorded({"1": how, "2": how | {"busy": 0.9}}, {"a": ("1", []), "b": ("2", [])})
     assert readme.conditions(two).startswith("Measured 1 to 2 on 2 cores (p), 3 GB, s; Python 3. **")
     assert "busy with other work" in readme.conditions(two)
@@ -176,16 +217,29 @@ def test_pages_tell_small_sizes_busy_machines_and_several_runs():
 
 def test_the_worked_example_is_right():
     rates = paper.Rates(
-        rows=1e6, bytes_a_row=5.0, bytes_a_cell=64, thinning=1e-9, walk=2e-8, walk_bytes=500, redrawing=1e-7
+        rows_few=1e6,
+        rows_many=2.5e5,
+        bytes_a_row=5.0,
+        bytes_a_cell=64,
+        thinning=1e-9,
+        walk=2e-8,
+        walk_bytes=500,
+        redrawing=1e-7,
     )
-    lines = {(what, formula): shown for what, formula, shown in paper._lines(rates)}
-    shown = " ".join(lines.values())
-    assert "10¹¹ ÷ (500 × 10⁶) = 200 s" in shown
+    lines = list(paper._lines(rates))
+    shown = " ".join(example for _, _, _, example in lines)
+    sources = " ".join(source for _, _, source, _ in lines)
+    for name in ("spark_release", "curves", "cell_memory", "thinning", "main_job", "pram"):
+        assert f"`{name}`" in sources
+        assert name in MODULES
+    assert "10¹¹ ÷ (500 × 1,000,000) = 200 s" in shown
+    assert "10¹¹ ÷ (500 × 250,000) = 13 min" in shown
+    assert "250,000 rows a second: `spark_release`, many" in sources
     assert "10¹¹ × 5.0 = 500 GB, in 3,726 tasks" in shown  # 5·10¹¹/2²⁷ = 3725.3
     assert "3,726 × 10⁷ × 28 = 1.04 TB at most, 2.09 GB a core" in shown
     assert "10⁷ × (64 + 16) = 800 MB" in shown
     assert "10¹¹ × 1 ns = 100 s" in shown
-    assert "10⁷ × 200,000 × 20 ns = 11 h" in shown
+    assert "10⁷ × 200,000 × 20 ns = 11.1 h" in shown
     assert "10⁷ × 500 = 5 GB" in shown
     assert "10¹¹ × 100 ns ÷ 500 = 20 s, in 10¹¹ ÷ 2^20 = 95,368 parts" in shown
 

@@ -55,8 +55,7 @@ def init(data: str | None, output: str | None, overwrite: bool, reading: dict[st
     if draft.path is None and not as_json:
         click.echo(draft.text, nl=False)
         return
-    engine = reading.get("engine")
-    emit(_payload(draft), as_json=as_json, render=lambda console: _show(console, draft, engine))
+    emit(_payload(draft), as_json=as_json, render=lambda console: _show(console, draft))
 
 
 def _payload(draft: Draft) -> dict[str, Any]:
@@ -68,7 +67,7 @@ def _payload(draft: Draft) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, draft: Draft, engine: str | None) -> None:
+def _show(console: Console, draft: Draft) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -83,7 +82,7 @@ def _show(console: Console, draft: Draft, engine: str | None) -> None:
     for number, decision in enumerate(draft.decisions, 1):
         about = "" if decision.column is None else f"{_name(decision.column)}: "
         console.print(Text(f"{number}. {about}{decision.question}"), soft_wrap=True)
-    more = "" if engine is None else f" --engine {shlex.quote(engine)}"
+    more = "" if draft.engine is None else f" --engine {shlex.quote(draft.engine)}"
     then = f"incrowd release {shlex.quote(str(draft.path))} -o DIR{more}"
     console.print(Text(f"\nThe draft is in {draft.path}. When you have decided: {then}"), soft_wrap=True)
 

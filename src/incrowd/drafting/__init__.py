@@ -23,6 +23,7 @@ from incrowd.sources import open_source
 from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.files import find_files
 from incrowd.sources.profile import ColumnProfile, TableProfile, profile
+from incrowd.sources.spark_session import without_token
 
 _CROWD = 100  # people, of which a crowd is published nearly always if the promise is the drafted one
 _VALUES = 3  # of a column that crowds are to be told apart by
@@ -61,6 +62,7 @@ class Draft:
         columns: what is proposed for each column, and why.
         decisions: what a person has to decide.
         profiles: what each column holds. For the publisher's eyes only.
+        engine: the Spark cluster that reads the table, without a token that its address may hold.
     """
 
     text: str = field(repr=False)
@@ -68,6 +70,7 @@ class Draft:
     columns: tuple[ColumnDraft, ...] = field(repr=False)
     decisions: tuple[Decision, ...]
     profiles: tuple[ColumnProfile, ...] = field(default=(), repr=False)
+    engine: str | None = None
 
 
 def draft(
@@ -121,16 +124,18 @@ def draft(
         raise DataError(
             f"None of the {len(columns)} columns seems fit to be published.",
             code="draft-empty",
-            remedy="They are constant, free text, or point at one person. If that is wrong, write the policy by hand.",
+            remedy="They are constant, free text, point at one person, or cannot be read (dates like 31.01.2026, "
+            "numbers like 1.234). If that is wrong, write the policy by hand.",
             details={"columns": {column.name: column.why for column in columns}},
         )
-    decisions = _decisions(columns, published, found, read)
+    decisions = _decisions(columns, published, found)
     reading = {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
     reading["encoding"] = encoding or (None if name is None or _is_elsewhere(name, engine) else _marked_encoding(name))
     where = ({} if name is None else {"path": _relative(name, target)}) | ({} if table is None else {"table": table})
     kept = {column.name for column in published}
     reading["decimal"] = read.decimal if kept & read.unseen.keys() else None
     spellings = {text for c in read.columns if c.kind == "text" and c.name in kept for text in c.spellings}
+    shown = None if engine is None else without_token(engine)
     text = write(
         columns,
         [(decision.column, decision.question) for decision in decisions],
@@ -138,16 +143,16 @@ def draft(
         data=where | {key: value for key, value in reading.items() if value is not None},
         missing_values=sorted({"", *spellings}),
         delta_exponent=max(_LEAST_EXPONENT, len(str(found.drawn_from or found.rows)) + 1),
-        engine=engine,
+        engine=shown,
     )
     _require_usable(text)
     written = None if target is None else write_whole(target, text.encode())
-    return Draft(text, written, columns, decisions, read.columns)
+    return Draft(text, written, columns, decisions, read.columns, shown)
 
 
 def _propose(column: ColumnProfile, read: Conventions) -> ColumnDraft:
     """What is proposed for a column of a table that is read so."""
-    proposed = guess(column, read.unseen.get(column.name, 0))
+    proposed = guess(column, read)
     # A text that means "missing" where many hold it does so too where it is too rare to be seen.
     words = column.kind == "text" and column.written("text", "mark") > 0
     unseen = bool(read.absent) and words and (column.rare_records > 0 or not column.counted)
@@ -224,7 +229,7 @@ def _require_header(columns: Sequence[ColumnProfile]) -> None:
 
 
 def _decisions(
-    columns: Sequence[ColumnDraft], published: Sequence[ColumnDraft], table: TableProfile, read: Conventions
+    columns: Sequence[ColumnDraft], published: Sequence[ColumnDraft], table: TableProfile
 ) -> tuple[Decision, ...]:
     kept, dropped = len(published), len(columns) - len(published)
     whole = [_CONFIRM, f"Check the roles: {kept} published, {dropped} dropped. {_ROLES}"]
@@ -235,10 +240,6 @@ def _decisions(
         about = f"a table of this size carries about {carried} of the {kept} columns"
         whole.append(f"Drop what users do not need: {about}. {_CROWDS}")
     whole.append("Choose epsilon and delta: what is promised to each person in the table.")
-    names = {column.name for column in published}
-    for text, where in read.absent.items():
-        if held := [name for name in where if name in names]:
-            whole.append(f"{_listed(held)}: {text} is taken as missing, in the missing_values of data. Is that right?")
     asked: dict[str, list[str]] = {}
     for column in columns:
         for question in column.questions:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
-from incrowd.sources.profile import ColumnProfile
+from incrowd.drafting.conventions import Unclear
+from incrowd.sources.profile import COMMON, ColumnProfile
 
 DIGITAL = ("digits", "binary", "natural")  # written with digits and nothing else
 WHOLE = ("binary", "natural", "integer")
@@ -14,6 +16,9 @@ INTEGER = re.compile(r"\s*[+-]?\d{1,18}(\.0*)?\s*", re.ASCII)
 _WITH_UNIT = re.compile(r"\s*([$€£]\s*-?\d[\d.,]*|-?\d[\d.,]*\s*([$€£%]|EUR|USD|kg|cm))\s*")
 _SENTINELS = {9, 99, 999, 9999, 99999, -1, -9, -99, -999}
 _MANY = 0.1  # of the records, for which one name is poor
+_OFTEN = 0.05  # of the records, more than which a text for "missing" is asked about
+_WORD = re.compile(r"\S*\w\S*")
+_NAMES = {".": "points", ",": "commas"}
 
 
 def sentinel(column: ColumnProfile) -> list[str]:
@@ -30,6 +35,50 @@ def sentinel(column: ColumnProfile) -> list[str]:
     return []
 
 
+def missing(column: ColumnProfile, found: Collection[str]) -> list[str]:
+    """Asks about each text that is taken as missing and may be a value: a - beside a +.
+
+    Args:
+        column: where they are.
+        found: those that were told apart only beside other values.
+    """
+    asked = []
+    for text, records in column.absent if column.kind == "text" else ():
+        many = records > _OFTEN * column.records or (text in found and records >= COMMON)
+        if not text.strip() or not (many or column.distinct <= 1):
+            continue
+        taken = f"{text if _WORD.fullmatch(text) else ascii(text)} is taken as missing"
+        if text == "NA" and column.common and all(len(code) == 2 and code.isupper() for code, _ in column.common):
+            asked.append(f"{taken}, but among codes of two letters it may be one (Namibia, North America).")
+        else:
+            asked.append(
+                f"{taken}, in the missing_values of data. Is that right? If it is a value here, take it out there and "
+                "put it into the domain."
+            )
+    return asked
+
+
+def thousands(found: Unclear | None, shape: str, points: bool) -> tuple[str, ...]:
+    """Asks what the points or commas of a column stand for, if it is numbers because of them.
+
+    Args:
+        found: what is unclear about them.
+        shape: what the column is.
+        points: whether other columns have decimal points, beside which no comma can be read.
+    """
+    if found is None or shape not in (("integer", "number") if found.sign == "." or found.read else ("comma",)):
+        return ()
+    signs = _NAMES[found.sign]
+    question = f"Is 1{found.sign}234 one thousand two hundred and thirty-four, or a little more than one?"
+    copy = f"In the first case write the numbers without {signs}, in a copy of the file"
+    if found.read:
+        return (f"{question} It is read as the latter. {copy}.",)
+    remedy = "give it bins, {type: number, domain: {cuts: [0, 50, .inf]}}"
+    if found.sign == ",":
+        remedy = "with points, as in other columns" if points else f"{remedy}, and decimal: ',' under data"
+    return (f"Left out: its {signs} may stand between thousands. {question} {copy}; in the second, {remedy}.",)
+
+
 def oddities(column: ColumnProfile, shape: str) -> list[str]:
     """What else looks odd."""
     found = []
@@ -41,17 +90,20 @@ def oddities(column: ColumnProfile, shape: str) -> list[str]:
             )
         if len({text.strip().lower() for text in texts}) < len(texts):
             found.append("Some values differ only in capitals or blanks. Are they the same?")
-        if "NA" in column.spellings and texts and all(len(text) == 2 and text.isupper() for text in texts):
-            found.append(
-                "NA is taken as missing, but among codes of two letters it may be one (Namibia, North America)."
-            )
         if texts and all(map(_WITH_UNIT.fullmatch, texts)):
             found.append(
                 "Numbers with a unit are taken as texts. Write them without, in a copy of the file, to have ranges."
             )
     fitting = {"boolean": ("flag", "binary"), "date": ("date",), "digits": DIGITAL}
     fitting |= {"integer": NUMERIC, "number": NUMERIC}
-    if shape in fitting and (rest := column.present - column.written(*fitting[shape])):
+    rest = column.present - column.written(*fitting.get(shape, column.writings))
+    if shape in ("integer", "number") and (parted := column.written("thousands", "comma")):
+        found.append(
+            f"{_records(parted)} a number like 1,234 or 1.234,50, which cannot be read here and would become 'other'. "
+            "Write plain numbers in a copy of the file."
+        )
+        rest -= parted
+    if rest:
         found.append(f"{_records(rest)} something else than the type says, and would become 'other'. Mistakes?")
     return found
 

@@ -2,18 +2,18 @@
 
 A profile knows the texts that mean "missing" everywhere. Here are those that can be told only beside the other values:
 words of one language, and a -9 where no other number is below zero. Numbers with a decimal comma are read as numbers
-if no column has them with a point.
+if no column has them with a point. Whether 1.234 is more than a thousand no column says of itself: it is read as a
+number only if all other columns agree on what stands before decimals, and even then it is asked about.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from incrowd.sources.profile import ColumnProfile, Writing
+from incrowd.sources.profile import COMMON, ColumnProfile
 
 _ABSENT = {
     *("k.a.", "k. a.", "k.a", "keine angabe", "keine angaben", "s/d", "n/d", "n.d.", "n.r.", "n/r", "n.k.", "n. a."),
@@ -23,10 +23,25 @@ _ABSENT_AMONG_NUMBERS = {
     *("unknown", "missing", "none", "not known", "unbekannt", "inconnu", "desconocido", "sconosciuto", "onbekend"),
 }
 _ABSENT_NUMBERS = {-9, -99, -999, -9999}
-_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}", re.ASCII)
 _NUMERIC = ("digits", "binary", "natural", "integer", "number", "comma")
+_WITH = {".": ("integer", "number"), ",": ("comma",)}  # how numbers are written that may have this sign
 _MOSTLY = 0.5  # of the records must hold numbers for a word among them to stand for none
+_NEARLY = 0.9  # of the records must hold numbers for a column to be read as numbers
+_GROUPED = 0.95  # of the signs must have three digits behind them to be taken for thousands; of decimals, nine in ten
 _EXACT = 1000  # numbers below are known exactly if they are whole, others to three digits
+
+
+@dataclass(frozen=True)
+class Unclear:
+    """That the points or the commas of a column may stand between thousands.
+
+    Attributes:
+        sign: which of the two.
+        read: whether they are read as what stands before decimals.
+    """
+
+    sign: str
+    read: bool
 
 
 @dataclass(frozen=True)
@@ -38,12 +53,16 @@ class Conventions:
         decimal: what stands before the decimals of numbers.
         absent: further texts that seem to mean that a value is missing, with the columns where many records hold them.
         unseen: how many records of a column with commas hold a number that is not known, because few share it.
+        unclear: columns in which 1.234 may be more than a thousand.
+        points: whether numbers have decimal points for certain.
     """
 
     columns: tuple[ColumnProfile, ...]
     decimal: str
     absent: dict[str, tuple[str, ...]]
     unseen: dict[str, int]
+    unclear: dict[str, Unclear]
+    points: bool
 
 
 def understand(columns: Sequence[ColumnProfile]) -> Conventions:
@@ -58,12 +77,47 @@ def understand(columns: Sequence[ColumnProfile]) -> Conventions:
         if not any(_may_mean_it(column, text) for column in columns if column.name not in where)
     }
     read = [_without(column, absent) for column in columns]
-    decimal, unseen = "," if _has_commas(read) else ".", {}
+    signs = {column.name: sign for column in read if (sign := _unclear_sign(column))}
+    certain = [column for column in read if column.kind == "text" and column.name not in signs]
+    commas = any(column.written("comma") >= _MOSTLY * column.present > 0 for column in certain)
+    points = any(_has_points(column) and not _may_part_thousands(column, ".") for column in certain)
+    # The slips of a few are not worth a column.
+    slips = {column.name for column in read if _signed(column, ".")[0] < COMMON}
+    decimal, unseen = "," if commas and not points else ".", {}
     for place, column in enumerate(read if decimal == "," else ()):
         read[place] = _with_points(column)
         if read[place] != column:
             unseen[column.name] = _rare(column, "comma")
-    return Conventions(tuple(read), decimal, {text: tuple(names) for text, names in sorted(absent.items())}, unseen)
+    unclear = {
+        name: Unclear(sign, (points or name in slips) and not commas if sign == "." else name in unseen)
+        for name, sign in signs.items()
+    }
+    found = {text: tuple(names) for text, names in sorted(absent.items())}
+    return Conventions(tuple(read), decimal, found, unseen, unclear, points)
+
+
+def _unclear_sign(column: ColumnProfile) -> str:
+    """The sign of a column of numbers that nearly always has three digits behind it, and may part thousands."""
+    if column.kind != "text" or column.written(*_NUMERIC, "thousands") < _NEARLY * column.present:
+        return ""
+    sign = max(_WITH, key=lambda sign: _signed(column, sign))
+    return sign if _may_part_thousands(column, sign) else ""
+
+
+def _may_part_thousands(column: ColumnProfile, sign: str) -> bool:
+    signed, grouped = _signed(column, sign)
+    return 0 < _GROUPED * signed <= grouped
+
+
+def _has_points(column: ColumnProfile) -> bool:
+    """Whether some numbers could not be read any more if commas stood before decimals."""
+    return column.written("number") > 0 or _signed(column, ".")[0] > 0
+
+
+def _signed(column: ColumnProfile, sign: str) -> tuple[int, int]:
+    """How many records hold a number with this sign, and in how many it may stand between thousands."""
+    ways = [column.writings[way] for way in _WITH[sign] if way in column.writings]
+    return sum(way.signed for way in ways), sum(way.grouped for way in ways)
 
 
 def _absent_texts(column: ColumnProfile) -> list[str]:
@@ -102,19 +156,20 @@ def _without(column: ColumnProfile, absent: dict[str, list[str]]) -> ColumnProfi
         if not records or way is None:
             continue
         old, common = column.writings[way], text in shared
-        less = Writing(
-            old.records - records,
-            old.values - 1,
-            old.common - common,
-            old.common_records - records * common,
-            old.lengths,
-            old.letters - len(text) * records,
+        less = replace(
+            old,
+            records=old.records - records,
+            values=old.values - 1,
+            common=old.common - common,
+            common_records=old.common_records - records * common,
+            letters=old.letters - len(text) * records,
+            signed=old.signed - records * ("." in text or "," in text),
         )
         numbers = tuple((number, n) for number, n in column.numbers if number != _number(text))
         column = replace(
             column,
             missing=column.missing + records,
-            spellings=tuple(sorted({*column.spellings, text})),
+            absent=tuple(sorted({**dict(column.absent), text: records}.items())),
             distinct=column.distinct - 1,
             writings={
                 one: less if one == way else found
@@ -144,36 +199,17 @@ def _ends(numbers: Sequence[tuple[float, int]], before: tuple[float, float] | No
     return least, before[1]
 
 
-def _has_commas(columns: Sequence[ColumnProfile]) -> bool:
-    texts = [column for column in columns if column.kind == "text" and not has_thousands(column)]
-    commas = any(column.written("comma") >= _MOSTLY * column.present > 0 for column in texts)
-    # A whole number may be written 7.0, which could not be read any more; of rare ones it is not known.
-    points = any(
-        column.written("number")
-        or _rare(column, "integer")
-        or any("." in text and _number(text) is not None for text, _ in column.common)
-        for column in texts
-    )
-    return commas and not points
-
-
 def _rare(column: ColumnProfile, way: str) -> int:
     """How many records hold a value so written that is not known, because few share it."""
     found = column.writings.get(way)
     return 0 if found is None else found.records - found.common_records if column.counted else found.records
 
 
-def has_thousands(column: ColumnProfile) -> bool:
-    """Whether commas or points seem to stand between thousands: 1.234,50, or three digits after every comma."""
-    commas = [text.strip() for text, _ in column.common if "," in text and column.written("comma")]
-    return any("." in text for text in commas) or (bool(commas) and all(map(_THOUSANDS.fullmatch, commas)))
-
-
 def _with_points(column: ColumnProfile) -> ColumnProfile:
     """A column as it would be with points for commas.
 
     Only numbers that many records hold are known of one with commas, which is enough for cuts between round numbers.
-    A column is left as it is if too few are known, or if points stand between its thousands.
+    A column is left as it is if too few are known, or too many hold something else.
     """
     commas = column.writings.get("comma")
     known = {
@@ -183,7 +219,9 @@ def _with_points(column: ColumnProfile) -> ColumnProfile:
     }
     if column.kind != "text" or commas is None or not known or not column.counted:
         return column
-    if has_thousands(column) or 2 * commas.common_records < commas.records:
+    if column.written(*_NUMERIC) < _NEARLY * column.present or 2 * commas.common_records < commas.records:
+        return column
+    if _has_points(column):
         return column
     numbers: dict[float, int] = dict(column.numbers)
     for number, records in known.values():

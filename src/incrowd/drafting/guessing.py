@@ -14,7 +14,7 @@ from typing import Any
 
 from incrowd.drafting import asking, names, ranges
 from incrowd.drafting.asking import DIGITAL, INTEGER, NUMERIC, WHOLE
-from incrowd.drafting.conventions import has_thousands
+from incrowd.drafting.conventions import Conventions
 from incrowd.sources.profile import COMMON, ColumnProfile
 
 LONGEST_NAME = 200  # letters of a column's name; YAML allows keys of a thousand
@@ -42,16 +42,18 @@ _UNEVEN = "Codes of different lengths are better grouped by a file: hierarchy: {
 _GROUPS = "To group them instead of hiding all: hierarchy: {taxonomy: {one group: [...], another group: [...]}}"
 _CONVERT = {
     "comma": "numbers with a decimal comma, of which too few are alike to see their range",
+    "thousands": "numbers with points or commas between thousands cannot be read",
     "moment": "moments tell nearly every record apart",
     "local date": "dates can be read only if they are written like 2026-01-31",
 }
 _WEIGHT = "it seems to be a survey weight, which tells how a person was sampled"
-_THOUSANDS = "numbers with points or commas between thousands cannot be read"
-_WITHOUT = "Write them without, in a copy of the file, if you need it."
+_UNCLEAR = "its points or commas may stand between thousands"
+_LIKE_OTHERS = "Write them with points, as in other columns, in a copy of the file, if you need it."
 _REMEDY = {
-    "comma": "To publish it, write decimal: ',' under data, and bins: {type: number, domain: {cuts: [0, 50, .inf]}}.",
-    "moment": "Convert it to days, in a copy of the file, if you need it.",
-    "local date": "Convert it in a copy of the file if you need it: docs/from-csv.md.",
+    _CONVERT["comma"]: "To publish it: decimal: ',' under data, and {type: number, domain: {cuts: [0, 50, .inf]}}.",
+    _CONVERT["thousands"]: "Write them without, in a copy of the file, if you need it.",
+    _CONVERT["moment"]: "Convert it to days, in a copy of the file, if you need it.",
+    _CONVERT["local date"]: "Convert it in a copy of the file if you need it: docs/from-csv.md.",
 }
 
 
@@ -102,8 +104,8 @@ class _Values:
     taken: Iterable[str] = ()  # names that the bucket for others cannot have
 
 
-def guess(column: ColumnProfile, unseen: int = 0) -> ColumnDraft:
-    """A proposal for a column, of which so many records hold a number that is not known."""
+def guess(column: ColumnProfile, read: Conventions) -> ColumnDraft:
+    """A proposal for a column of a table that is read so."""
     if not 0 < len(column.name) <= LONGEST_NAME:
         return ColumnDraft(column.name, "text", "drop", "its name is empty, or too long to stand in a policy")
     words = names.words_of(column.name)
@@ -114,13 +116,16 @@ def guess(column: ColumnProfile, unseen: int = 0) -> ColumnDraft:
         return ColumnDraft(column.name, said, "drop", reason)
     if names.says_weight(words) and shape in ("number", "integer") and column.distinct > _NUMBERED:
         return ColumnDraft(column.name, said, "drop", _WEIGHT, questions=(f"Left out: {_WEIGHT}. Is that right?",))
-    values = _values(column, shape, words, unseen)
+    unclear = read.unclear.get(column.name)
+    thousands = asking.thousands(unclear, shape, read.points)
+    if unclear and thousands and not unclear.read:
+        return ColumnDraft(column.name, said, "drop", _UNCLEAR, questions=thousands)
+    values = _values(column, shape, words, read.unseen.get(column.name, 0))
     if isinstance(values, str):
-        remedy = _WITHOUT if values == _THOUSANDS else _REMEDY.get(shape)
+        remedy = _LIKE_OTHERS if values == _CONVERT["comma"] and read.points else _REMEDY.get(values)
         questions = [f"Left out: {values}. {remedy}"] if remedy else []
         return ColumnDraft(column.name, said, "drop", values, questions=tuple(questions))
-    sensitive = names.says_sensitive(words)
-    lines = list(values.lines)
+    sensitive, lines = names.says_sensitive(words), list(values.lines)
     if column.missing:
         lines.append(Line("missing", "keep", "published as missing, if enough people share it"))
     if values.outside:
@@ -132,7 +137,13 @@ def guess(column: ColumnProfile, unseen: int = 0) -> ColumnDraft:
         f"{values.why}; its name sounds sensitive" if sensitive else values.why,
         tuple(sorted(lines, key=lambda line: line.key == "hierarchy")),
         values.hint,
-        (*values.questions, *asking.oddities(column, shape), *asking.too_rare(column, values.outside, values.rare)),
+        (
+            *asking.missing(column, read.absent),
+            *thousands,
+            *values.questions,
+            *asking.oddities(column, shape),
+            *asking.too_rare(column, values.outside, values.rare),
+        ),
     )
 
 
@@ -151,6 +162,7 @@ def _shape(column: ColumnProfile, words: frozenset[str]) -> str:
         return "number" if column.written("number") else "integer"
     for shape, ways in {
         "comma": ("comma", *WHOLE),
+        "thousands": ("thousands", "comma", *NUMERIC),
         "date": ("date",),
         "moment": ("moment", "date"),
         "local date": ("local date",),
@@ -231,9 +243,11 @@ def _number(column: ColumnProfile, kind: str, words: frozenset[str], unseen: int
     if kind == "integer":
         whole = [writing for way, writing in column.writings.items() if way in WHOLE]
         few = sum(writing.values for writing in whole) if column.counted else _FEW_NUMBERS + 1
-        if few <= _FEW_NUMBERS and any(writing.common for writing in whole):
+        common = sum(writing.common for writing in whole)
+        alone = common == 1 < few <= _FEW_NUMBERS  # one number beside rare ones is no scale
+        if few <= _FEW_NUMBERS and common and not alone:
             return _numbers(column, few)
-        if high - low <= _SPAN and max(-low, high) < _EXACT:
+        if high - low <= _SPAN and max(-low, high) < _EXACT and not alone:
             return _range(column, kind, ranges.span(int(low), int(high)), rest, "whole numbers")
     if kind == "number" and (found := _few_decimals(column)) is not None:
         return found
@@ -257,7 +271,8 @@ def _few_decimals(column: ColumnProfile) -> _Values | None:
     if sum(n for text, n in column.common if _DECIMAL.fullmatch(text)) < column.written(*NUMERIC):
         return None
     lines = [Line("domain", listed, "take the list from the code book", confirm=True)]
-    return _Values("number", f"{len(listed)} different numbers", lines, column.present - column.written(*NUMERIC))
+    rest, asked = column.present - column.written(*NUMERIC), asking.sentinel(column)
+    return _Values("number", f"{len(listed)} different numbers", lines, rest, questions=asked)
 
 
 def _range(column: ColumnProfile, kind: str, usual: ranges.Usual, rest: int, why: str) -> _Values:
@@ -347,8 +362,8 @@ def _listed(column: ColumnProfile, shape: str) -> _Values | str:
     common = {text: records for text, records in column.common if len(text) <= _LONGEST}
     covered = sum(common.values())
     letters = sum(writing.letters for writing in column.writings.values())
-    if shape == "comma" and column.distinct > _FEW_NUMBERS:
-        return _THOUSANDS if has_thousands(column) else _CONVERT[shape]
+    if shape in ("comma", "thousands") and column.distinct > _FEW_NUMBERS:
+        return _CONVERT["thousands" if column.written("thousands", "number") else "comma"]
     if covered < column.present / 2:
         if letters >= _FREE_TEXT * column.present:
             return "free text"

@@ -1,7 +1,7 @@
 """Round numbers: ranges and cut points that follow conventions and orders of magnitude.
 
-The least and the greatest value of a table belong to somebody. What is proposed here lies beyond them, at a round
-number, or leaves the end open.
+The least and the greatest value of a table belong to somebody. A range that is closed ends beyond them, at a round
+number: a ten, a decade, a year. Cuts leave the ends open, and a few records cannot draw them away from the others.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
 
+from incrowd.sources.profile import COMMON
+
 INFINITY = Decimal("Infinity")
 
 _ROUND = (1, 2, 5)
 _PARTS = 15  # intervals at most, in the middle
 _MANY_CUTS = 15
 _OFTEN_ZERO = 0.1
+_ENOUGH = 10 * COMMON  # records other than zeros, for them to be cut
+_END = 0.05  # of the records, at either end, have no say
 _SKEWED = 3.0
 _FEW_YEARS = 5
 
@@ -81,7 +85,13 @@ def cuts(numbers: Sequence[tuple[float, int]], *, negative: bool, whole: bool) -
     """Where to cut numbers into a dozen intervals or so, with open ends.
 
     Where most are small and few are large, each cut is about twice the one before; otherwise they are equally far
-    apart. Only the numbers between the twentieth from below and the twentieth from above have a say.
+    apart. Only the numbers between the twentieth from below and the twentieth from above have a say; if these are the
+    same, those beyond which `COMMON` records lie. Too few numbers are told from zero only.
+
+    So fewer than `COMMON` records, whatever they hold, cannot draw the cuts away from the others: `low` and `high`
+    below have `COMMON` records at or beyond them, of which one at least is another's. Rounding adds a step, at most
+    a sixth of what is cut, or goes to the next of 1, 2, 5, 10: no finite cut is more than 1 + 2.5 |x| from 0, where x
+    is the number that is farthest from 0 among the others.
 
     Args:
         numbers: what numbers there are and how many records hold each, in order.
@@ -90,12 +100,18 @@ def cuts(numbers: Sequence[tuple[float, int]], *, negative: bool, whole: bool) -
     """
     zeros = sum(records for number, records in numbers if number == 0)
     often_zero = not negative and zeros >= _OFTEN_ZERO * sum(records for _, records in numbers)
-    body = [(number, records) for number, records in numbers if number or not often_zero] or list(numbers)
-    low, middle, high = (_quantile(body, part) for part in (0.05, 0.5, 0.95))
+    body = [(number, records) for number, records in numbers if number or not often_zero]
+    people = sum(records for _, records in body)
+    if people < (_ENOUGH if often_zero else 2 * COMMON):
+        return [-INFINITY, Decimal(0), INFINITY] if negative else [Decimal(0), Decimal(1), INFINITY]
+    low, high = _between(body, max(COMMON, _END * people))
+    if low >= high:
+        low, high = _between(body, COMMON)
+    middle = _ranked(body, people / 2)
     if not negative and low > 0 and high - middle > _SKEWED * (middle - low):
         inner = _powers(Decimal(low), Decimal(high))
     else:
-        inner = _steps(*((low, high) if low < high else (body[0][0], body[-1][0])), whole=whole)
+        inner = _steps(low, high, whole=whole)
     if whole:
         inner = [cut for cut in inner if cut == cut.to_integral_value()]
     if negative:
@@ -118,8 +134,13 @@ def _widths(length: int) -> tuple[int, ...]:
     return tuple(width for width in (5, 10, 20, 40) if width < length)
 
 
-def _quantile(numbers: Sequence[tuple[float, int]], part: float) -> float:
-    wanted = part * sum(records for _, records in numbers)
+def _between(numbers: Sequence[tuple[float, int]], records: float) -> tuple[float, float]:
+    """The first number from below, and from above, at or beyond which so many records lie."""
+    return _ranked(numbers, records), _ranked(numbers[::-1], records)
+
+
+def _ranked(numbers: Sequence[tuple[float, int]], wanted: float) -> float:
+    """The number that the record of this rank holds."""
     for number, records in numbers:
         wanted -= records
         if wanted <= 0:

@@ -47,7 +47,7 @@ def write(
         data: where it is and how it is read.
         missing_values: texts that mean that a value is missing.
         delta_exponent: delta is ten to the power of minus this.
-        engine: what reads the table, which a release must be told again.
+        engine: what reads the table, which a release must be told again; it holds no token.
     """
     with_engine = "" if engine is None else f" --engine {shlex.quote(engine)}"
     out = [*_comment(_HEAD.format(of=f" for {scalar(title)}" if title else "", engine=with_engine)), "#"]
@@ -61,7 +61,7 @@ def write(
     if not {"path", "table"} & data.keys():
         out.append("  # path: the file, relative to this one; or give it with --data")
     for key, value in data.items():
-        out += _line(key, value, _about_path(value) if key == "path" else "", 2)
+        out += _line(key, value, _about(key, value), 2)
     found = (
         f"{MARK} these were found and look like no value"
         if len(missing_values) > 1
@@ -74,7 +74,11 @@ def write(
     return "\n".join([*out, *_ending(title, delta_exponent)]) + "\n"
 
 
-def _about_path(path: str) -> str:
+def _about(key: str, path: Any) -> str:
+    if key == "decimal":
+        return f"{MARK} commas were found where decimals begin"
+    if key != "path":
+        return ""
     if "://" not in path:
         return "relative to this file"
     return "PGPASSWORD or ~/.pgpass gives a password" if path.startswith("postgres") else ""

@@ -17,8 +17,8 @@ The driver's key goes to the executors inside the task: switch on Spark's authen
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
@@ -49,6 +49,7 @@ def count_records(source: SparkSource, codings: Sequence[Coding]) -> int:
     Raises:
         DataError: as `Source.count_by` does, with the same counts. Only faults are counted, so nothing large comes to
             the driver.
+        InternalError: the files have another number of rows.
     """
     with reading():
         rows = source.coded(codings)
@@ -58,9 +59,11 @@ def count_records(source: SparkSource, codings: Sequence[Coding]) -> int:
         ]
         named = [fault.alias(f"f{i}") for i, fault in enumerate(faults)]
         found = rows.frame.groupBy(*named).agg(fn.count(fn.lit(1)).alias("n")).toArrow()
+    counts = found.column("n").to_numpy()
+    source.require_whole(int(counts.sum()))
     seen = [found.column(f"f{i}").to_numpy() for i in range(len(codings))]
     codes = [np.where(s == 0, 0, s + len(c.labels) - 1) for c, s in zip(codings, seen, strict=True)]
-    return conclude(codings, codes, found.column("n").to_numpy()).total
+    return conclude(codings, codes, counts).total
 
 
 def count_marginals(cells: CodedRows, wanted: Sequence[Sequence[str]]) -> Marginals:
@@ -70,30 +73,61 @@ def count_marginals(cells: CodedRows, wanted: Sequence[Sequence[str]]) -> Margin
         cells: rows without faults, and `n`, how many records each stands for.
         wanted: the sets.
     """
-    columns = [Column(c.column, c.labels, np.zeros(0, dtype=np.int64)) for c in cells.codings]
-    at = {column.name: place for place, column in enumerate(columns)}
-    sizes, sets = [len(column.labels) for column in columns], [[at[name] for name in names] for names in wanted]
+    asked = MarginalsAsked.of(cells, wanted)
     codes_of = reading_words(cells)
 
     def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tally = Tally(sizes, sets)
+        tally = asked.tally()
         for batch in batches:
             tally.add(codes_of(batch), batch.column("n").to_numpy())
-        for number, counts in enumerate(tally.counts):
-            found = np.flatnonzero(counts)
-            yield pa.record_batch([np.full(len(found), number), found, counts[found]], names=["part", "cell", "n"])
+        yield pa.record_batch(asked.told(tally), names=["marginal", "cell", "n"])
 
     with reading():
-        counted = cells.frame.mapInArrow(count, "part long, cell long, n long").groupBy("part", "cell")
+        counted = cells.frame.mapInArrow(count, "marginal long, cell long, n long").groupBy("marginal", "cell")
         found = counted.agg(fn.sum("n").alias("n")).toArrow()
-    part, cell, n = (found.column(name).to_numpy() for name in ("part", "cell", "n"))
-    parts = []
-    for number, chosen in enumerate(sets):
-        own = part == number
-        codes = unfold(cell[own], [sizes[place] for place in chosen])
-        named = [Column(columns[p].name, columns[p].labels, code) for p, code in zip(chosen, codes, strict=True)]
-        parts.append(Histogram.of(named, n[own]))
-    return Marginals(tuple(columns), tuple(parts))
+    return asked.marginals(found)
+
+
+@dataclass(frozen=True)
+class MarginalsAsked:
+    """Sets of columns that executors count by, each the records it sees, and the driver adds up.
+
+    Attributes:
+        columns: all of the table's, without codes.
+        sets: the positions of each set's columns.
+    """
+
+    columns: tuple[Column, ...]
+    sets: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, cells: CodedRows, wanted: Sequence[Sequence[str]]) -> Self:
+        """The sets of these names."""
+        columns = tuple(Column(c.column, c.labels, np.zeros(0, dtype=np.int64)) for c in cells.codings)
+        at = {column.name: place for place, column in enumerate(columns)}
+        return cls(columns, tuple(tuple(at[name] for name in names) for names in wanted))
+
+    def tally(self) -> Tally:
+        """To count with."""
+        return Tally([len(column.labels) for column in self.columns], self.sets)
+
+    def told(self, tally: Tally) -> list[np.ndarray]:
+        """What was counted, in few numbers: the number of a set, of a cell in it, and how many records that has."""
+        found = [np.flatnonzero(counts) for counts in tally.counts]
+        numbers = [np.full(len(cells), number) for number, cells in enumerate(found)]
+        counts = [counts[cells] for counts, cells in zip(tally.counts, found, strict=True)]
+        return [np.concatenate(arrays) for arrays in (numbers, found, counts)]
+
+    def marginals(self, told: pa.Table) -> Marginals:
+        """What was told in columns `marginal` (the set), `cell` and `n`, each cell once."""
+        marginal, cell, n = (told.column(name).to_numpy() for name in ("marginal", "cell", "n"))
+        parts = []
+        for number, places in enumerate(self.sets):
+            own, chosen = marginal == number, [self.columns[place] for place in places]
+            codes = unfold(cell[own], [len(column.labels) for column in chosen])
+            named = [Column(c.name, c.labels, code) for c, code in zip(chosen, codes, strict=True)]
+            parts.append(Histogram.of(named, n[own]))
+        return Marginals(self.columns, tuple(parts))
 
 
 def records_of(source: SparkSource, codings: Sequence[Coding]) -> CodedRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Literal, Self
-from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import unquote
 
 from pydantic import Field, model_validator
 
@@ -63,19 +63,33 @@ def without_password(address: str) -> str:
     """An address as a policy may hold it."""
     if not _password(address):
         return address
-    parts = urlsplit(address)
-    user, at, host = parts.netloc.rpartition("@")
-    options = [option for option in parse_qsl(parts.query, keep_blank_values=True) if option[0] != "password"]
-    kept = parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=urlencode(options, quote_via=quote))
-    return urlunsplit(kept)
+    start, credentials, rest = _apart(address)
+    user = f"{credentials.partition(':')[0]}@" if credentials else ""
+    place, _, query = f"{user}{rest}".partition("?")
+    kept = [option for option in query.split("&") if "=" in option and not _is_password(option)]
+    return f"{start}{place}{'?' if kept else ''}{'&'.join(kept)}"
 
 
 def _password(address: str) -> bool:
     """Whether an address holds a password."""
     if "://" not in address:
         return False
-    try:
-        parts = urlsplit(address)
-        return parts.password is not None or "password" in parse_qs(parts.query, keep_blank_values=True)
-    except ValueError:
-        return "@" in address or "password" in address
+    _, credentials, rest = _apart(address)
+    return bool(credentials) or any(map(_is_password, rest.partition("?")[2].split("&")))
+
+
+def _apart(address: str) -> tuple[str, str, str]:
+    """The scheme, a name with its password, and what comes behind: as PostgreSQL's own programs take an address apart.
+
+    To them, more may stand in a password unescaped than standards allow, and no address is malformed.
+    """
+    scheme, mark, rest = address.partition("://")
+    place, slash, path = rest.partition("/")
+    credentials, _, host = place.rpartition("@")
+    if ":" not in credentials:
+        return f"{scheme}{mark}", "", rest
+    return f"{scheme}{mark}", credentials, f"{host}{slash}{path}"
+
+
+def _is_password(option: str) -> bool:
+    return unquote(option.partition("=")[0]).strip().lower().endswith("password")

@@ -107,6 +107,16 @@ class SurvivalTable:
         return values
 
 
+def require_scorable(records: int) -> None:
+    """Refuse a table whose scores could outgrow 63 bits; to be asked as soon as the number of its records is known."""
+    if records >= _MOST_RECORDS:
+        raise UnreachableError(
+            "Levels cannot be chosen privately on a table of 2**38 records or more.",
+            code="unreachable",
+            remedy="Fix the levels in the policy.",
+        )
+
+
 def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int, beta: float, epsilon: float) -> Node:
     """An ε-DP choice of a node (add/remove), good for publishing crowds of k sampled at rate β.
 
@@ -129,9 +139,9 @@ def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int,
     largest_weight = sum(max(int(w.max()) for w in ladder.weights) for ladder in lattice.ladders)
     if largest_weight > WEIGHT_ONE or any(int(w.min()) < 0 for ladder in lattice.ladders for w in ladder.weights):
         raise InternalError("the weights of a lattice exceed the sensitivity that they were to be used with")
-    if int(counts.sum()) >= _MOST_RECORDS:
-        raise InternalError("a table of 2**38 records or more cannot be scored")
-    survival = SurvivalTable.of(k, beta).reaching(int(counts.sum()))
+    total = int(counts.sum())
+    require_scorable(total)
+    survival = SurvivalTable.of(k, beta).reaching(total)
     sensitivity = survival.largest_step * largest_weight
     if lattice.size <= ENUMERATED:
         scores = np.zeros(lattice.size, dtype=np.int64)

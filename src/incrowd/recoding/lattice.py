@@ -29,7 +29,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.errors import InternalError
+from incrowd.errors import UnreachableError
 
 Codes = NDArray[np.int64]
 Node = tuple[int, ...]
@@ -174,7 +174,11 @@ class Fold:
         """Fold cells given in any order, any number of times; `rest` is a column behind all others, never recoded."""
         self.total = int(counts.sum())
         if self.total >= 1 << 52:
-            raise InternalError("a table of 2**52 records or more cannot be walked")
+            raise UnreachableError(
+                "Levels cannot be looked for on a table of 2**52 records or more.",
+                code="unreachable",
+                remedy="Fix the levels in the policy.",
+            )
         self.steps = [ladders[i].in_order[1] for i in order]
         self.weights = [ladders[i].in_order[2] for i in order]
         suffix = np.zeros(len(counts), dtype=np.int64) if rest is None else rest
@@ -198,7 +202,11 @@ class Fold:
     def merge(self, keys: Codes, counts: Codes, space: int) -> tuple[Codes, Codes]:
         """Equal keys brought together, their counts added; keys come out sorted."""
         if space >= 1 << 63:
-            raise InternalError("the keys of a lattice walk outgrew 63 bits")
+            raise UnreachableError(
+                "The table has too many different combinations of values for its levels to be looked for.",
+                code="unreachable",
+                remedy="Fix the levels in the policy, leave out columns or declare coarser domains.",
+            )
         if space.bit_length() + self._count_bits <= 63:
             # Key and count in one word: sorting words that consist of sorted runs is several times faster than
             # sorting an index.

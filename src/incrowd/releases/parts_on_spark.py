@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -22,11 +22,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as fn
 
 from incrowd._version import __version__
 from incrowd.errors import DataError, IncrowdError, InputError
 from incrowd.files import appearing
-from incrowd.mechanisms.pram_on_spark import counting
+from incrowd.marginals import Marginals
+from incrowd.mechanisms.pram_on_spark import MarginalsAsked, counting
 from incrowd.releases.release import RECORDS_PER_PART, part_names, write_table
 from incrowd.sources.spark import CodedRows, reading
 
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 
 Batches = Iterator[pa.RecordBatch]
 
-_TRIALS = 16
+_TRIALS, _PARTS = 16, -1
 
 
 def require_executors(session: SparkSession, folder: Path) -> None:
@@ -80,13 +83,16 @@ def _unfit(what: str) -> InputError:
     )
 
 
-def write_parts(cells: CodedRows, folder: Path, records: int) -> list[Path]:
-    """Writes the records of cells to a folder, and returns the parts in their order.
+def write_parts(
+    cells: CodedRows, folder: Path, records: int, wanted: Sequence[Sequence[str]]
+) -> tuple[list[Path], Marginals]:
+    """Writes the records of cells to a folder, and returns the parts in their order, and counts of what was written.
 
     Args:
         cells: in canonical order, in partitions that stay as they are (`kept`).
         folder: which all executors reach.
         records: how many there are.
+        wanted: the sets of columns to count by.
 
     Raises:
         DataError: the table is not the same whenever it is computed, so that the parts do not fit together.
@@ -95,14 +101,21 @@ def write_parts(cells: CodedRows, folder: Path, records: int) -> list[Path]:
     columns = ", ".join(f"{name} long" for name in (*cells.names, "n"))
     per_part = RECORDS_PER_PART
     names = [Path(name).name for name in part_names(-(-records // per_part))]
-    histogram_of = counting(cells)
+    histogram_of, asked = counting(cells), MarginalsAsked.of(cells, wanted)
 
     def write(number: tuple[pa.Scalar, ...], piece: pa.Table) -> pa.Table:
         table = histogram_of(piece)
         with appearing(folder / names[number[0].as_py()]) as file:
             write_table(table, "parquet", file)
-        ends = [[[int(column.codes[i]) for column in table.columns]] for i in (0, -1)]
-        return pa.table([[number[0].as_py()], [table.total], *ends], names=["part", "n", "first", "last"])
+        tally = asked.tally()
+        tally.add([column.codes for column in table.columns], table.counts)
+        told = asked.told(tally)
+        # The part itself is told as if it were a cell of one more set.
+        own = ([_PARTS], [number[0].as_py()], [table.total])
+        counts = [np.concatenate(pair) for pair in zip(own, told, strict=True)]
+        ends = [[[int(c.codes[i]) for c in table.columns], *[None] * len(told[0])] for i in (0, -1)]
+        typed = [pa.array(end, pa.list_(pa.int64())) for end in ends]
+        return pa.table([*counts, *typed], names=["marginal", "cell", "n", "first", "last"])
 
     with reading():
         partitions = sizes.toArrow().sort_by("partition")
@@ -110,12 +123,15 @@ def write_parts(cells: CodedRows, folder: Path, records: int) -> list[Path]:
         first = dict(zip(partitions.column("partition").to_pylist(), starts[:-1], strict=True))
         pieces = cells.frame.mapInArrow(_cutting(first, per_part), f"part long, {columns}")
         dealt = pieces.repartition(len(names), "part").groupBy("part")
-        written = dealt.applyInArrow(write, "part long, n long, first array<long>, last array<long>").toArrow()
-    parts = written.sort_by("part").to_pylist()
-    whole = [part["part"] for part in parts] == list(range(len(names))) and starts[-1] == records
-    whole = whole and all(part["n"] == min(per_part, records - part["part"] * per_part) for part in parts)
+        told = "marginal long, cell long, n long, first array<long>, last array<long>"
+        sums = [fn.sum("n").alias("n"), *(fn.max(end).alias(end) for end in ("first", "last"))]
+        written = dealt.applyInArrow(write, told).groupBy("marginal", "cell").agg(*sums).toArrow()
+    own = pc.equal(written.column("marginal"), _PARTS)
+    parts = written.filter(own).sort_by("cell").to_pylist()
+    whole = [part["cell"] for part in parts] == list(range(len(names))) and starts[-1] == records
+    whole = whole and all(part["n"] == min(per_part, records - part["cell"] * per_part) for part in parts)
     require_same(whole and all(a["last"] <= b["first"] for a, b in pairwise(parts)))
-    return [folder / name for name in names]
+    return [folder / name for name in names], asked.marginals(written.filter(pc.invert(own)))
 
 
 def require_same(same: bool) -> None:

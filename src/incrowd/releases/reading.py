@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from incrowd.histogram import Column, Histogram, smallest_type
+from incrowd.releases import footer
 from incrowd.releases.release import FileDigest
 from incrowd.signing import file_sha256
 
@@ -71,7 +72,7 @@ def _read(files: Sequence[Path], columns: Sequence[Column], counting: _Counting)
     names = [column.name for column in columns]
     records, plain = [], True
     for path in files:
-        reader: _Csv | _Parquet = _Csv(path, names) if path.suffix == ".csv" else _Parquet(path, names)
+        reader: _Csv | _Parquet = _Csv(path, names) if path.suffix == ".csv" else _Parquet(path, columns)
         before = counting.records
         for batch in reader.batches():
             counting.add([_codes(values, column) for values, column in zip(batch.columns, columns, strict=True)])
@@ -153,17 +154,16 @@ def _codes(values: Any, column: Column) -> np.ndarray:
 class _Parquet:
     """A Parquet file of texts."""
 
-    def __init__(self, path: Path, names: list[str]) -> None:
+    def __init__(self, path: Path, columns: Sequence[Column]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        names = [column.name for column in columns]
         with pq.ParquetFile(path) as file:
             if file.schema_arrow.names != names:
                 raise ValueError("the columns are others")
-            # Other versions of Arrow write other bytes, so what is looked at is all that a file can say.
             texts = file.schema_arrow.equals(pa.schema([(name, pa.string()) for name in names]), check_metadata=True)
-            self._plain = texts and not set(file.metadata.metadata or {}) - {b"ARROW:schema"}
-        self._path, self._names = path, names
+        self._path, self._names, self._texts = path, names, texts
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
@@ -172,7 +172,7 @@ class _Parquet:
             yield from file.iter_batches(_RECORDS)
 
     def says_nothing_else(self) -> bool:
-        return self._plain
+        return self._texts and footer.says_nothing_else(self._path)
 
 
 class _Csv:

@@ -196,8 +196,10 @@ def write_table(published: Histogram, output: str, sink: BinaryIO) -> None:
     else:
         import pyarrow.parquet as pq
 
-        # Written from codes, which is faster; without Arrow's own schema it is read as ordinary text all the same.
-        writer = pq.ParquetWriter(sink, published.schema(), compression="zstd", store_schema=False)
+        # Written from codes, which is faster, and read as ordinary text all the same. What Arrow would note beside the
+        # records, its own schema and the ends of columns, could say something else than they do.
+        schema = published.schema()
+        writer = pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False, write_statistics=False)
     with writer:
         for batch in published.batches(plain=plain):
             writer.write_batch(batch)
@@ -264,7 +266,8 @@ def require_free(folder: Path) -> None:
 def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
     """The public and the internal folder of a release, under other names until the block is left in peace.
 
-    Then each gets its own by a rename, the internal one first. Otherwise nothing is left of them.
+    Then each gets its own by a rename, the internal one first. Otherwise nothing is left of them, unless the process is
+    killed.
     """
     folder = folder.absolute()
     require_free(folder)
@@ -276,7 +279,11 @@ def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
         yield public, internal
         public.chmod(0o755)  # meant to be passed on; the internal folder stays the owner's
         internal.rename(internal_folder(folder))
-        public.rename(folder)
+        try:
+            public.rename(folder)
+        except OSError:
+            internal_folder(folder).rename(internal)
+            raise
     except OSError as error:
         raise cannot_write(folder, error) from None
     finally:

@@ -239,7 +239,7 @@ def _table(certificate: Mapping[str, Any], table: Published | None) -> Iterator[
     *full, last = table.records
     cut = not _in_parts(certificate) or (set(full) <= {RECORDS_PER_PART} and 0 < last <= RECORDS_PER_PART)
     yield Check(
-        "rows come in canonical order, and the file says nothing else",
+        "rows come in canonical order, and the file's notes say nothing else",
         table.canonical and cut,
         "its rows are in another order, it holds notes of its own, or it is cut into parts elsewhere",
     )

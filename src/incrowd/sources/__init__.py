@@ -26,7 +26,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any, Protocol, TypeGuard
 
 from incrowd.domain import Coding
@@ -116,13 +115,14 @@ def open_source(thing: Any, **options: Any) -> Source:
 
 def holds_tables(thing: Any, engine: str | None = None) -> bool:
     """Whether there can be several tables in a thing, so that one may have to be named. True of what is not known."""
+    from incrowd.sources.files import find_files
     from incrowd.sources.sqlite import is_sqlite
 
     if thing is None or engine is not None:
         return thing is None
     names = thing if isinstance(thing, list | tuple) else [thing]
     if names and all(isinstance(name, str | os.PathLike) for name in names):
-        return any("://" in os.fspath(name) or is_sqlite(Path(name)) for name in names)
+        return any("://" in os.fspath(name) for name in names) or any(map(is_sqlite, find_files(names)))
     # By its class: to ask some tables for more makes them work, and streams can be asked once.
     return type(thing).__module__.partition(".")[0] not in _TABLES
 

@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from incrowd.errors import DataError
 from incrowd.sources import Source
-from incrowd.sources.fetching import fetching
+from incrowd.sources.fetching import fetching, require_comparable
 
 
 def distinct_counts(source: Source, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
-    """The counts of the distinct rows, in no order; `columns` restricts what counts as a row."""
+    """The counts of the distinct rows, in no order; `columns` restricts what counts as a row.
+
+    Raises:
+        DataError: the table cannot be read, lacks a column, holds no record, or rows cannot be told apart by a column.
+    """
     source = fetching(source)
     names = [column.name for column in source.columns()]
     unknown = [name for name in columns or () if name not in names]
@@ -27,6 +31,7 @@ def distinct_counts(source: Source, columns: Sequence[str] | None = None) -> NDA
             remedy=f"Look at its header; it has {len(names)} columns.",
         )
     positions = range(len(names)) if columns is None else [names.index(name) for name in columns]
+    require_comparable(source, positions)
     with source.connect() as (connection, scan):
         fields = ", ".join(f"c{i}" for i in positions)
         relation, n = source.gather(scan, dict.fromkeys(positions))

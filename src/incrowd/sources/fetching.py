@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from incrowd.errors import DataError
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource
@@ -25,3 +27,24 @@ def fetching(source: Source) -> DuckDBSource:
         )
     found: DuckDBSource = fetched()
     return found
+
+
+def require_comparable(source: DuckDBSource, at: Iterable[int]) -> None:
+    """Refuses columns that rows cannot be told apart by: engines elsewhere do not hand over their values, so that rows
+    that differ would count as equal.
+
+    Args:
+        source: the table.
+        at: where the columns stand.
+
+    Raises:
+        DataError: a column is of kind other (see `SourceColumn`).
+    """
+    columns = source.columns()
+    odd = [repr(columns[i].name) for i in at if columns[i].kind == "other"]
+    if odd:
+        raise DataError(
+            f"Rows cannot be told apart by columns of lists, structures, bytes and the like: {', '.join(odd)}.",
+            code="column-type",
+            remedy="Leave them out (--columns names those that count), or convert them to texts first.",
+        )

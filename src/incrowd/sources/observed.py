@@ -23,7 +23,8 @@ import pyarrow as pa
 from incrowd.errors import DataError
 from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.sources import Source
-from incrowd.sources.fetching import fetching
+from incrowd.sources.duckdb import DuckDBSource
+from incrowd.sources.fetching import fetching, require_comparable
 from incrowd.sources.matching import column_kind, quoted
 
 _RESULT_ROWS = 2**17
@@ -53,11 +54,14 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
         weights: a column of positive numbers, to be added up in each cell.
 
     Raises:
-        DataError: the table cannot be read, lacks a column, holds no record, or a weight is no positive number.
+        DataError: the table cannot be read, lacks a column, holds no record, rows cannot be told apart by a column, or
+            a weight is no positive number.
     """
     source = fetching(source)
     names = [*columns] if weights is None or weights in columns else [*columns, weights]
     positions = source.positions(names)
+    if type(source) is not DuckDBSource:  # which prints whatever there is
+        require_comparable(source, positions[: len(columns)])
     place = dict(zip(names, positions, strict=True))
     with source.connect() as (connection, scan):
         relation, n = source.gather(scan, dict.fromkeys(positions))

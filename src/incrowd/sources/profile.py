@@ -35,12 +35,15 @@ _WRITINGS = {
     "natural": r"\d{1,18}",
     "integer": r"[+-]?\d{1,18}(\.0*)?",
     "number": r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,3})?|[+-]?(inf|infinity)",
-    "comma": r"[+-]?(\d{1,3}(\.\d{3})+|\d*),\d+",
+    "thousands": r"[+-]?[1-9]\d{0,2}((\.\d{3})+,\d*|(\.\d{3}){2,}|(,\d{3})+\.\d*|(,\d{3}){2,})",
+    "comma": r"[+-]?\d*,\d+",
     "date": r"(18|19|20|21)\d\d-\d{1,2}-\d{1,2}([t ]00:00(:00(\.0*)?)?)?",
     "moment": r"\d{4}-\d{1,2}-\d{1,2}[t ]\d{1,2}:\d\d.*",
     "local date": r"\d{1,2}[./-]\d{1,2}[./-](\d\d|\d{4})",
     "mark": r"[a-z]{1,4}[.-]?\d[a-z\d.-]*",
 }
+# What may be a whole number with a sign between its thousands, or a number with three decimals.
+_GROUPED = r"[+-]?[1-9]\d{0,2}[.,]\d{3}"
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,8 @@ class Writing:
         common_records: how many records hold one of these.
         lengths: the lengths of the shortest and the longest.
         letters: how long all are together, record by record.
+        signed: how many records hold one with a point or a comma in it.
+        grouped: how many of these hold one in which it may stand between thousands: 1.234 or 1,234.
     """
 
     records: int
@@ -62,6 +67,8 @@ class Writing:
     common_records: int
     lengths: tuple[int, int]
     letters: int
+    signed: int
+    grouped: int
 
 
 @dataclass(frozen=True)
@@ -73,12 +80,13 @@ class ColumnProfile:
         kind: what its type can hold, in the words of `SourceColumn`.
         records: how many records the table has.
         missing: how many of them hold nothing, or a text that usually means so.
-        spellings: these texts, as they are written.
+        absent: these texts, as they are written, with the number of records.
         distinct: how many different values there are, missing ones apart; nearly so if `counted` is false.
         counted: whether its values were counted one by one.
         writings: how the values are written: flag (true, f), binary (0 and 1), digits (with leading zeros, or more
-            than a whole number has), natural (digits), integer (with a sign, or 7.0), number, comma (a decimal comma),
-            date, moment, local date (31.1.2026), mark (letters, then digits: J45.0) or text.
+            than a whole number has), natural (digits), integer (with a sign, or 7.0), number, thousands (1.234,5 and
+            1,234.5, which nothing reads as numbers), comma (a decimal comma), date, moment, local date (31.1.2026),
+            mark (letters, then digits: J45.0) or text.
         common: the texts that at least `COMMON` records share, with the number of these, at most `MOST_VALUES`.
         blanks: how many records hold a value with blanks around it.
         numbers: the numbers, to three digits, and how many records hold each; infinite ones left out.
@@ -90,7 +98,7 @@ class ColumnProfile:
     kind: str
     records: int
     missing: int
-    spellings: tuple[str, ...]
+    absent: tuple[tuple[str, int], ...]
     distinct: int
     counted: bool
     writings: dict[str, Writing]
@@ -104,6 +112,11 @@ class ColumnProfile:
     def present(self) -> int:
         """How many records hold a value."""
         return self.records - self.missing
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """The texts that usually mean that there is no value."""
+        return tuple(text for text, _ in self.absent)
 
     def written(self, *ways: str) -> int:
         """How many records hold a value written in one of these ways."""
@@ -240,7 +253,9 @@ def _collect(connection: duckdb.DuckDBPyConnection, cells: str, found: dict[int,
             min(number) AS least, max(number) AS most, min(day) AS first, max(day) AS last,
             coalesce(min(length(value)), 0) AS shortest, coalesce(max(length(value)), 0) AS longest,
             CAST(coalesce(sum(length(value) * n), 0) AS BIGINT) AS letters,
-            CAST(coalesce(sum(n) FILTER (length(bare) < length(value)), 0) AS BIGINT) AS blanks
+            CAST(coalesce(sum(n) FILTER (length(bare) < length(value)), 0) AS BIGINT) AS blanks,
+            CAST(coalesce(sum(n) FILTER (contains(bare, '.') OR contains(bare, ',')), 0) AS BIGINT) AS signed,
+            CAST(coalesce(sum(n) FILTER (regexp_full_match(bare, {quoted(_GROUPED)})), 0) AS BIGINT) AS "grouped"
         FROM typed GROUP BY 1, 2, 3, 4 ORDER BY ALL
     """
     relation = connection.sql(query)
@@ -265,7 +280,7 @@ def _column(
 ) -> ColumnProfile:
     missing = [part for part in found if part["writing"] == "missing"]
     there = [part for part in found if part["writing"] != "missing"]
-    spellings = {part["spelling"] for part in missing}
+    absent = {part["spelling"]: part["records"] for part in missing if part["spelling"] is not None}
     ways: dict[str, list[dict[str, Any]]] = {}
     for part in there:
         ways.setdefault(part["writing"], []).append(part)
@@ -278,11 +293,11 @@ def _column(
         kind=column.kind,
         records=rows,
         missing=sum(part["records"] for part in missing) if found else rows,
-        spellings=tuple(sorted(spelling for spelling in spellings if spelling is not None)),
+        absent=tuple(sorted(absent.items())),
         distinct=values if estimate is None else min(values, estimate),
         counted=estimate is None,
         writings={way: _together(parts) for way, parts in ways.items()},
-        common=tuple((value, n) for value, n in common if value not in spellings)[:MOST_VALUES],
+        common=tuple((value, n) for value, n in common if value not in absent)[:MOST_VALUES],
         blanks=sum(part["blanks"] for part in there),
         numbers=tuple((part["about"], part["records"]) for part in sorted(numbers, key=lambda part: part["about"])),
         ends=(min(part["least"] for part in numbers), max(part["most"] for part in numbers)) if numbers else None,
@@ -301,4 +316,6 @@ def _together(parts: Sequence[dict[str, Any]]) -> Writing:
         total("common_records"),
         (min(part["shortest"] for part in parts), max(part["longest"] for part in parts)),
         total("letters"),
+        total("signed"),
+        total("grouped"),
     )

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from incrowd.sources.duckdb import DuckDBSource
 
 _SHOWN_VALUES = 5
+_FIRST_ROWS = 1 << 16
 # Up to how many values, in one list and in all lists together, comparing one after the other is no dearer than a join.
 # Processor time of driver and executors, for three million rows of texts: one column, compared and joined, 0.5 s and
 # 0.7 s for 8 values, 0.5 s and 0.5 s for 16, 0.7 s and 0.5 s for 32, 1.1 s and 0.5 s for 64; four columns, 1.2 s and
@@ -101,15 +102,22 @@ class SparkSource:
             DataError: there are more cells than `Options.most_cells`; no more than one in excess came to the driver.
         """
         with reading():
-            rows = self.coded(codings)
-            cells = self._collect(rows)
+            cells, rows = self._collect(codings)
         codes, counts = rows.codes(cells), cells.column("n").to_numpy()
-        if self._rows is not None and self._rows != counts.sum():
-            raise InternalError("Counting lost or doubled rows.", counted=int(counts.sum()), expected=self._rows)
+        self.require_whole(int(counts.sum()))
         histogram = conclude(codings, codes, counts, self._examples(codings) if self._options.show_values else None)
         if progress is not None:
             progress(1.0)
         return histogram
+
+    def require_whole(self, counted: int) -> None:
+        """Whether so many rows are all that the files say they have, where they could be asked.
+
+        Raises:
+            InternalError: they are more or fewer.
+        """
+        if self._rows is not None and self._rows != counted:
+            raise InternalError("Counting lost or doubled rows.", counted=counted, expected=self._rows)
 
     def fetched(self) -> DuckDBSource:
         """The table for those who take values as they are (see `incrowd.sources.fetching`)."""
@@ -128,6 +136,10 @@ class SparkSource:
 
     def coded(self, codings: Sequence[Coding]) -> CodedRows:
         """The rows of the table, coded; those that a coding refuses have codes of their own (see `tally`)."""
+        return self._coded(codings, self._frame)
+
+    def _coded(self, codings: Sequence[Coding], frame: DataFrame, *others: str) -> CodedRows:
+        """The rows of a frame with columns of this table, coded, and other columns as they are."""
         at = positions([coding.column for coding in codings], self._names)
         matches = self._matches(codings, at)
         words = share_words([m.keys for m in matches])
@@ -135,17 +147,28 @@ class SparkSource:
             reduce(lambda a, b: a.bitwiseOR(b), (_shifted(matches[p.column].key, p.shift) for p in word)).alias(f"w{i}")
             for i, word in enumerate(words)
         ]
-        return CodedRows(self._matched(at, matches).select(*packed), words, tuple(codings))
+        return CodedRows(self._matched(frame, at, matches, *others).select(*packed, *others), words, tuple(codings))
 
-    def _collect(self, rows: CodedRows) -> pa.Table:
-        cells = rows.frame.groupBy(*rows.names).agg(fn.count(fn.lit(1)).alias("n"))
+    def _collect(self, codings: Sequence[Coding]) -> tuple[pa.Table, CodedRows]:
+        """The cells with their counts `n`, and what their codes mean."""
+        at = positions([coding.column for coding in codings], self._names)
+        require_fitting(codings, [column_kind(self._types[i]) for i in at])
+        raw = self._frame.select(*(plain_texts(fn.col(f"c{i}"), self._types[i]).alias(f"c{i}") for i in at))
+        if _repeats(raw):
+            # To code each different row once costs less than to code every row; where few repeat, numbers are grouped
+            # faster than what they stand for.
+            alike = raw.groupBy(*raw.columns).agg(fn.count(fn.lit(1)).alias("n"))
+            rows = self._coded(codings, alike, "n")
+        else:
+            rows = self._coded(codings, self._frame.withColumn("n", fn.lit(1).cast("long")), "n")
+        cells = rows.frame.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
         most = self._options.most_cells
         if rows.possible_cells <= most:
-            return cells.toArrow()
+            return cells.toArrow(), rows
         found = cells.limit(most + 1).toArrow()
         if found.num_rows > most:
             raise too_many_cells(most)
-        return found
+        return found, rows
 
     def _matches(self, codings: Sequence[Coding], at: Sequence[int]) -> list[SparkMatch]:
         types = [self._types[i] for i in at]
@@ -155,10 +178,10 @@ class SparkSource:
             for number, (coding, type_, i) in enumerate(zip(codings, types, at, strict=True))
         ]
 
-    def _matched(self, at: Sequence[int], matches: Sequence[SparkMatch]) -> DataFrame:
-        """Every row of the table, with its typed values v0, v1, … and what the lookups say of them."""
-        frame = self._frame.select(
-            *(fn.col(f"c{i}") for i in at), *(m.value.alias(f"v{number}") for number, m in enumerate(matches))
+    def _matched(self, frame: DataFrame, at: Sequence[int], matches: Sequence[SparkMatch], *others: str) -> DataFrame:
+        """Every row of a frame, with its typed values v0, v1, … and what the lookups say of them."""
+        frame = frame.select(
+            *others, *(f"c{i}" for i in at), *(m.value.alias(f"v{number}") for number, m in enumerate(matches))
         )
         lookups = {number: m.lookup for number, m in enumerate(matches) if m.lookup is not None}
         short = _short({number: lookup.num_rows for number, lookup in lookups.items()})
@@ -175,7 +198,7 @@ class SparkSource:
             [(coding, i)] = [(c, self._names.index(c.column)) for c in codings if c.column == column]
             with reading():
                 [how] = self._matches([coding], [i])
-                outside = self._matched([i], [how]).where(how.key == outside_code(coding))
+                outside = self._matched(self._frame, [i], [how]).where(how.key == outside_code(coding))
                 shown = outside.select(fn.col(f"c{i}").cast("string").alias("x")).distinct().orderBy("x")
                 return [row.x for row in shown.limit(_SHOWN_VALUES).collect()]
 
@@ -190,6 +213,18 @@ def too_many_cells(most: int) -> DataError:
         remedy="Publish fewer columns, or coarser ones. If the driver has the memory (some 50 bytes for each "
         "combination), raise the limit (most_cells).",
     )
+
+
+def _repeats(rows: DataFrame) -> bool:
+    """Whether rows seem to repeat each other: by the first ones, since it decides nothing but how fast all goes."""
+    classic = getattr(rows, "_jdf", None)
+    if classic is None or "Exchange" in classic.queryExecution().executedPlan().toString():
+        return False  # to see the first rows, what comes before an exchange would have to be done twice
+    first = rows.limit(_FIRST_ROWS).toArrow()
+    try:
+        return bool(first.group_by(first.column_names).aggregate([]).num_rows <= first.num_rows // 2)
+    except pa.ArrowNotImplementedError:
+        return False
 
 
 def _short(sizes: Mapping[int, int]) -> set[int]:

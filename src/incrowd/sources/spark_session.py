@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,16 @@ if TYPE_CHECKING:
 
 _ENGINES = r"spark|local(\[[\w*,]+\])?|yarn|(spark|k8s|sc)://.+"
 _PARQUET = {"", ".parquet", ".parq", ".pq"}
-_STARTED_FOR = "spark.incrowd.engine"  # a client of Spark Connect knows its server's master, not its server's address
+# A client of Spark Connect knows its server's master, not its server's address. So sessions started here are marked.
+# What they were started for stays here: the address may hold a token, and others may read a session's settings.
+_MARK = "spark.incrowd.session"
+_started_for: dict[str | None, str] = {}
+
+
+def without_token(engine: str) -> str:
+    """An engine as it may be shown and written down: without a Spark Connect address's parameters, such as a token."""
+    address, mark, _ = engine.partition(";")
+    return f"{address};..." if mark else address
 
 
 def is_spark_frame(thing: Any) -> bool:
@@ -80,7 +90,8 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
         )
     active = SparkSession.getActiveSession()
     if active is not None:
-        if engine not in ("spark", *(active.conf.get(name, None) for name in ("spark.master", _STARTED_FOR))):
+        started_for = _started_for.get(active.conf.get(_MARK, None))
+        if engine not in ("spark", active.conf.get("spark.master", None), started_for):
             raise DataError(
                 "A Spark session on another cluster is running in this process.",
                 code="engine-unavailable",
@@ -114,7 +125,9 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
     if not engine.startswith("sc://"):
         session.sparkContext.setLogLevel("ERROR")
     session.conf.set("spark.sql.caseSensitive", "true")
-    session.conf.set(_STARTED_FOR, engine)
+    mark = secrets.token_hex(8)
+    _started_for[mark] = engine
+    session.conf.set(_MARK, mark)
     return session, True
 
 

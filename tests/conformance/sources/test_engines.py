@@ -12,6 +12,9 @@ import pytest
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange, Recode
 from incrowd.errors import DataError, ParameterError
 from incrowd.sources import open_source
+from incrowd.sources.distinct import distinct_counts
+from incrowd.sources.duckdb import DuckDBSource
+from incrowd.sources.observed import count_observed
 
 D, T = dt.date, dt.datetime
 ONE_TO_NINE = IntegerRange(1, 9)
@@ -544,6 +547,25 @@ def test_columns_that_can_never_hold_what_is_declared(engine):
     error = refused(source, *(Coding(name, domain) for name, (_, domain) in misfits.items()))
     assert error.code == "column-type"
     assert all(repr(name) in error.message for name in misfits)
+
+
+def test_rows_are_told_apart_by_all_their_columns_or_not_at_all(engine):
+    if engine.name == "csv_file" or "sqlite" in engine.name:
+        pytest.skip("everything is text there")
+    odd = {"list": [[1], [2]], "struct": [{"a": 1}, {"a": 2}], "bytes": [b"1", b"2"]}
+    source = engine(pa.table({"x": ["a", "a"]} | {name: pa.array(values) for name, values in odd.items()}))
+    here = type(source) is DuckDBSource
+    if here:
+        assert len(count_observed(source, ["x", *odd]).histogram) == 2
+    for count in (distinct_counts, *([] if here else [lambda source: count_observed(source, ["x", *odd])])):
+        with pytest.raises(DataError) as caught:
+            count(source)
+        assert caught.value.code == "column-type"
+        assert all(repr(name) in caught.value.message for name in odd)
+        assert "'x'" not in caught.value.message
+        assert "--columns" in caught.value.remedy
+    assert distinct_counts(source, ["x"]).tolist() == [2]
+    assert count_observed(source, ["x"]).histogram.counts.tolist() == [2]
 
 
 def test_no_columns_at_all_is_the_number_of_records(engine):

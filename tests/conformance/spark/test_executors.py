@@ -155,3 +155,23 @@ def test_what_fails_leaves_nothing_but_the_charge(spark, people, tmp_path, small
     assert "SECRET" not in str(caught.value.to_dict())
     assert {p.name for p in tmp_path.iterdir()} - before == {"ledger.db"}
     assert len(api.ledger_statement(tmp_path / "ledger.db", "town").releases) == 1
+
+
+def test_what_is_written_is_what_was_counted(spark, people, tmp_path, monkeypatch):
+    """As if the table had changed, with as many records, while it was drawn once more to be written."""
+    from incrowd.mechanisms import pram_on_spark
+
+    seen = []
+
+    def count_another(rows, sets, count=pram_on_spark.count_marginals):
+        seen.append(rows)
+        return count(seen[0], sets)
+
+    monkeypatch.setattr(pram_on_spark, "count_marginals", count_another)
+    policy = policy_of(tmp_path)
+    before = {p.name for p in tmp_path.iterdir()}
+    frame = spark.read.parquet(str(tmp_path / "people.parquet"))
+    with pytest.raises(DataError, match="not the same"):
+        api.release(frame, policy, folder=tmp_path / "out", write_with="executors")
+    assert len(seen) == 2
+    assert {p.name for p in tmp_path.iterdir()} - before == {"ledger.db"}

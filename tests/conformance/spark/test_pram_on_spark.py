@@ -7,17 +7,19 @@ import pyarrow.dataset as ds
 import pytest
 
 from incrowd.domain import Categories, Coding, IntegerRange, Recode
-from incrowd.errors import DataError
+from incrowd.errors import DataError, InternalError
 from incrowd.guarantees.randomisation import RetentionReplacement
 from incrowd.mechanisms.pram import Block, as_drawn
 from incrowd.randomness import RandomSource
 from incrowd.sources import open_source
+from incrowd.sources.options import Options
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support"),
 ]
 RECORDS, PER_PART = 6000, 1700
+SETS = [("t",), ("n", "t"), ("n",)]
 COARSE = Recode(np.array([0, 0, 0, 1, 1, 1, 1, 1, 1, 1]), ("few", "many"))
 CODINGS = [
     Coding("n", IntegerRange(0, 9), recode=COARSE),
@@ -58,7 +60,8 @@ def draw(cluster_pram, table, folder, retention, seed=1):
     records = cluster_pram.count_records(table, CODINGS)
     rows, key = cluster_pram.records_of(table, CODINGS), RandomSource.seeded(seed).words(4).tobytes()
     with kept(cluster_pram.redrawn(rows, blocks(retention), key, records)) as cells:
-        files = write_parts(cells, folder, records)
+        files, written = write_parts(cells, folder, records, SETS)
+        assert written.parts == cluster_pram.count_marginals(cells, SETS).parts
     assert sorted(folder.iterdir()) == files
     assert [ds.dataset(f).count_rows() for f in files] == [PER_PART] * 3 + [RECORDS - 3 * PER_PART]
     return ds.dataset([str(f) for f in files], format="parquet").to_table().to_pylist()
@@ -135,7 +138,7 @@ def test_nothing_is_left_of_a_job_that_fails(cluster_pram, table, tmp_path, monk
 
 def test_marginals_are_those_of_the_whole_table(cluster_pram, table):
     whole = table.count_by(CODINGS)
-    found = cluster_pram.count_marginals(cluster_pram.records_of(table, CODINGS), [("t",), ("n", "t"), ("n",)])
+    found = cluster_pram.count_marginals(cluster_pram.records_of(table, CODINGS), SETS)
     assert found.total == RECORDS
     assert found.names == ("n", "t")
     for names in (["n"], ["t"], ["t", "n"]):
@@ -147,7 +150,7 @@ def test_a_table_that_changes_while_it_is_read_is_noticed(cluster_pram, table, t
 
     rows = cluster_pram.records_of(table, CODINGS)
     with kept(cluster_pram.redrawn(rows, blocks(0.5), b"k" * 32, RECORDS)) as cells, pytest.raises(DataError):
-        write_parts(cells, tmp_path, RECORDS - 1)
+        write_parts(cells, tmp_path, RECORDS - 1, SETS)
 
 
 def test_faults_are_counted_as_everywhere_else(cluster_pram, spark):
@@ -162,3 +165,14 @@ def test_faults_are_counted_as_everywhere_else(cluster_pram, spark):
     assert errors[0]["details"]["columns"]["n"] == {"outside": 1, "missing": 1}
     fine = frame.where("n = 1 OR t IS NULL")
     assert cluster_pram.count_records(open_source(fine), codings) == 1
+
+
+def test_rows_that_are_lost_or_doubled_are_noticed(cluster_pram, spark):
+    from incrowd.sources.spark import SparkSource
+
+    frame = spark.range(0, 20, 1, 2).selectExpr("id % 10 AS n", "CASE WHEN id > 4 THEN 'a' END AS t")
+    codings = [CODINGS[0], Coding("t", Categories(("a",)), missing="drop")]
+    assert cluster_pram.count_records(SparkSource(frame, Options(), rows=20), codings) == 15
+    for rows in (15, 19, 21):
+        with pytest.raises(InternalError, match="lost or doubled"):
+            cluster_pram.count_records(SparkSource(frame, Options(), rows=rows), codings)

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from incrowd.policy import Policy
+from incrowd.sources import open_source
 
 
 @pytest.fixture
@@ -125,3 +126,24 @@ def test_the_draft_can_be_released_as_it_stands(call, table, tmp_path):
     assert code == 0, err
     assert json.loads(out)["guarantee"]["epsilon"] == 2
     assert call("verify", tmp_path / "out", "--json")[0] == 0
+
+
+def test_a_token_is_neither_in_the_draft_nor_on_the_screen(call, table, monkeypatch):
+    from incrowd import drafting
+
+    opened = []
+
+    def open_here(data, *, engine, **options):
+        opened.append(engine)
+        return open_source(data, **options)
+
+    monkeypatch.setattr(drafting, "open_source", open_here)
+    engine = "sc://head:15002/;token=S3CRET"
+    code, out, err = call("init", table, "--engine", engine)
+    assert (code, err) == (0, "")
+    assert opened == [engine]
+    for text in (out, table.with_suffix(".yaml").read_text(encoding="utf-8")):
+        assert "S3CRET" not in text
+        assert "--engine 'sc://head:15002/;...'" in text.replace("\n# ", " ")
+    code, out, err = call("init", table, "--engine", engine, "--overwrite", "--json")
+    assert "S3CRET" not in out + err

@@ -82,6 +82,110 @@ def test_unknown_is_a_value_among_words_and_none_among_numbers():
     assert "none" not in policy.data.missing_values
 
 
+GERMAN = [f"{i % 89 + 1}.{i % 10}00" for i in range(890)]  # 1.000 to 89.900
+ENGLISH = [f"{i % 90 + 1},{i % 997:03d}" for i in range(890)]  # hardly any two alike
+
+
+def asked(made, column):
+    return [decision.question for decision in made.decisions if decision.column == column]
+
+
+@pytest.mark.parametrize("others", [{}, {"size": [f"1,{i % 9}" for i in range(890)]}])
+def test_points_that_may_stand_between_thousands_are_not_read(others):
+    made, policy = drafted(Einkommen=GERMAN, sex=["1", "2"] * 445, **others)
+    assert policy.attributes["Einkommen"].role == "drop"
+    [question] = asked(made, "Einkommen")
+    assert question.startswith("Left out: its points may stand between thousands. Is 1.234 one thousand")
+    assert policy.data.decimal == ("," if others else ".")  # which it does not stand in the way of
+
+
+def test_three_decimals_beside_decimal_points_are_read_and_asked_about():
+    made, policy = drafted(weight=GERMAN, size=[f"1.{i % 9}" for i in range(890)])
+    assert policy.attributes["weight"].kind == "number"
+    assert ["It is read as the latter" in question for question in asked(made, "weight")] == [True]
+
+
+def test_a_slip_does_not_make_thousands_decimals_and_one_like_them_costs_no_column():
+    _, policy = drafted(Einkommen=[*GERMAN, "12.5"], sex=["1"] * 891, plain=["a", "b", "c"] * 297)
+    assert policy.attributes["Einkommen"].role == "drop"
+    made, policy = drafted(points=[*(str(i % 89) for i in range(890)), "1.234"], plain=["a", "b", "c"] * 297)
+    assert policy.attributes["points"].role == "quasi"
+    assert any("Is 1.234 one thousand" in question for question in asked(made, "points"))
+
+
+def test_numbers_of_the_table_itself_are_clear():
+    made, policy = drafted(weight=[float(text) for text in GERMAN], plain=["a", "b"] * 445)
+    assert policy.attributes["weight"].role == "quasi"
+    assert asked(made, "weight") == []
+
+
+def test_commas_between_thousands_are_seen_among_rare_values():
+    made, policy = drafted(income=ENGLISH, gpa=[f"{i % 4}.5" for i in range(890)])
+    assert policy.attributes["income"].role == "drop"
+    assert policy.attributes["gpa"].kind == "number"
+    [question] = asked(made, "income")
+    assert "Is 1,234 one thousand" in question
+    assert "decimal:" not in question  # nothing could read the other column then
+    _, policy = drafted(income=ENGLISH, size=[f"1,{i % 9}" for i in range(890)])
+    assert policy.data.decimal == ","  # but the incomes are too rare to be read
+    assert policy.attributes["income"].role == "drop"
+
+
+def test_a_decimal_comma_is_not_advised_beside_points():
+    made, _ = drafted(size=[f"{i},5" for i in range(890)], gpa=[f"{i % 4}.5" for i in range(890)])
+    [question] = asked(made, "size")
+    assert "decimal:" not in question
+    assert "with points" in question
+
+
+@pytest.mark.parametrize("odd", ["4.{:03d},50", "4,{:03d}.50"])
+def test_thousands_among_decimals_are_asked_about(odd):
+    mark = odd[-3]
+    sizes = [f"{i % 40}{mark}5" for i in range(870)] + [odd.format(i) for i in range(30)]
+    made, policy = drafted(size=sizes, plain=["a", "b"] * 450)
+    assert (policy.attributes["size"].kind, policy.attributes["size"].other) == ("number", "other")
+    assert any(question.startswith("30 records have a number like 1,234") for question in asked(made, "size"))
+
+
+def test_thousands_among_decimals_that_are_not_read_get_no_wrong_advice():
+    sizes = [*(f"{i},5" for i in range(870)), *(f"4.{i:03d},50" for i in range(30))]
+    made, policy = drafted(size=sizes, plain=["a", "b"] * 450)
+    assert policy.attributes["size"].role == "drop"
+    assert ["between thousands" in question for question in asked(made, "size")] == [True]
+
+
+def test_commas_beside_words_stay_texts():
+    _, policy = drafted(size=["1,5"] * 300 + ["2,5"] * 300 + ["tall"] * 200, other=["1,5", "2,5"] * 400)
+    assert policy.attributes["size"].domain == ("1,5", "2,5", "tall")
+
+
+def test_a_decimal_comma_is_to_be_confirmed():
+    made, _ = drafted(size=["1,5", "2,5"] * 300)
+    [line] = [line for line in made.text.splitlines() if line.strip().startswith("decimal:")]
+    assert "# CONFIRM" in line
+
+
+@pytest.mark.parametrize("sizes", [["1,5", "2,5", "-9"], ["1.5", "2.5", "9"]])
+def test_minus_nine_among_few_decimals_is_asked_about(sizes):
+    made, policy = drafted(size=sizes * 200)
+    assert policy.attributes["size"].kind == "number"
+    assert any("mean 'not known'" in question for question in asked(made, "size"))
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [(["+", "-"] * 300, "'-'"), (["A", "B", "-"] * 200, "'-'"), ([*["yes"] * 598, "NA", "NA"], "NA")],
+)
+def test_a_value_that_is_spelled_like_a_missing_one_is_asked_about(values, shown):
+    made, _ = drafted(x=values, y=["a", "b"] * 300)
+    assert [question.split(",")[0] for question in asked(made, "x")] == [f"{shown} is taken as missing"]
+
+
+def test_a_few_missing_values_are_not_asked_about():
+    made, _ = drafted(x=[*["a", "b"] * 290, *["NA"] * 20], y=["a", ""] * 300)
+    assert asked(made, "x") == asked(made, "y") == []
+
+
 def test_survey_weights_are_left_out():
     made, policy = drafted(WTFINAL=[f"{0.5 + i / 700:.3f}" for i in range(600)], sex=["1", "2"] * 300)
     assert policy.attributes["WTFINAL"].role == "drop"

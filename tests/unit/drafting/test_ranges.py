@@ -1,6 +1,7 @@
 """Ranges and cuts: they cover what is there, and hide where it ends."""
 
 import datetime as dt
+from collections import Counter
 from decimal import Decimal
 from itertools import pairwise
 
@@ -75,6 +76,35 @@ def test_skewed_numbers_are_cut_at_1_2_and_5():
 def test_even_numbers_are_cut_evenly():
     found = [(float(i), 1) for i in range(1, 1001)]
     assert ranges.cuts(found, negative=False, whole=True) == [*range(0, 1001, 100), ranges.INFINITY]
+
+
+@pytest.mark.parametrize("rest", [1, ranges.COMMON - 1])
+def test_a_few_do_not_choose_the_cuts(rest):
+    hours = [(38.0, 30), (40.0, 2950), (42.0, 20)]
+    alone = ranges.cuts(hours, negative=False, whole=True)
+    assert ranges.cuts([*hours, (7_340_000.0, rest)], negative=False, whole=True) == alone
+    assert max(alone[:-1]) <= 42
+    zeros = [(0.0, 2986), *((float(10**i), 1) for i in range(1, 15))]
+    assert ranges.cuts(zeros, negative=False, whole=True) == [0, 1, ranges.INFINITY]
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.integers(-1000, 1000).map(float), st.integers(1, 300)), min_size=1, max_size=30),
+    st.lists(st.floats(-1e12, 1e12, allow_subnormal=False), max_size=ranges.COMMON - 1),
+    st.booleans(),
+    st.booleans(),
+)
+def test_fewer_than_common_records_cannot_draw_cuts_away_from_the_others(others, odd, non_negative, whole):
+    others = [(abs(number) if non_negative else number, records) for number, records in others]
+    odd = [float(round(number)) if whole else number for number in odd]
+    found = Counter()
+    for number, records in [*others, *((abs(number) if non_negative else number, 1) for number in odd)]:
+        found[number] += records
+    pairs = sorted(found.items())
+    farthest = max(abs(number) for number, _ in others)
+    points = ranges.cuts(pairs, negative=pairs[0][0] < 0, whole=whole)
+    assert all(abs(point) <= 1 + Decimal("2.5") * Decimal(farthest) for point in points if point.is_finite())
 
 
 def test_many_zeros_are_a_group_of_their_own():

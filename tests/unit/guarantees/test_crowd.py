@@ -116,6 +116,26 @@ def test_all_digits_against_mpmath(k, beta, epsilon):
         assert mpmath.mpf(ours) >= expected
 
 
+@pytest.mark.parametrize(
+    ("k", "beta", "epsilon"), [(20, 0.5, 0.5), (20, 0.9, 0.1), (200, 0.5, 0.3), (200, 0.8, 1.0), (200, 0.1, 0.02)]
+)
+def test_addition_against_mpmath(k, beta, epsilon):
+    """The same for the sum that runs downwards: all terms of both distribution functions, with 60 digits."""
+    with mpmath.workdps(60):
+        b, growth = mpmath.mpf(beta), mpmath.exp(mpmath.mpf(epsilon))
+        assert growth * (1 - b) < 1
+        n = max(1, int(mpmath.ceil((k - 1) / (1 - growth * (1 - b)))))
+
+        def below(n):
+            return mpmath.fsum(mpmath.binomial(n, j) * b**j * (1 - b) ** (n - j) for j in range(k))
+
+        expected = below(n - 1) - growth * below(n)
+        ours = CrowdProfile(k, beta).addition(epsilon)
+        assert expected > 0
+        assert abs(mpmath.mpf(ours) / expected - 1) < 1e-10
+        assert mpmath.mpf(ours) >= expected
+
+
 def _series_tail(n, start, b, mass):
     total, j = mpmath.mpf(0), start
     while j <= n and (total == 0 or mass > total * mpmath.mpf(10) ** -45):

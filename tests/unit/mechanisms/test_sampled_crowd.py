@@ -11,6 +11,7 @@ from incrowd.mechanisms import sampled_crowd
 from incrowd.mechanisms.sampled_crowd import CrowdSettings, information, run, settle
 from incrowd.policy import Policy, SampledCrowd
 from incrowd.randomness import RandomSource
+from incrowd.releases.kinds import sampled_crowd as kind
 
 POLICY = """
 incrowd: 1
@@ -32,6 +33,19 @@ def table(attributes):
     rows = 5000
     codes = [rng.integers(0, len(a.coding.labels), rows) for a in attributes]
     return Histogram.of([Column(a.name, a.coding.labels, c) for a, c in zip(attributes, codes, strict=True)])
+
+
+def test_a_table_too_large_for_a_private_choice_is_refused_before_the_budget_is_charged(attributes):
+    huge = Histogram.of([Column(a.name, a.coding.labels, np.zeros(1, int)) for a in attributes], np.array([2**38]))
+
+    def prepared(more="", text=POLICY):
+        plan = Policy.from_text(f"{text}release: {{mechanism: sampled_crowd, epsilon: 2, delta: 1e-6{more}}}")
+        return kind.prepare(kind.settle(plan, attributes, 1), huge, lambda *_: None)
+
+    with pytest.raises(UnreachableError, match="Fix the levels in the policy"):
+        prepared(", selection_epsilon: 0.2")
+    fixed = POLICY.replace("hierarchy:", "level: 1, hierarchy:")
+    assert prepared(text=fixed).table is huge  # nothing is left to choose
 
 
 def settings(**changes):

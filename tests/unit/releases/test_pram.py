@@ -241,7 +241,7 @@ def test_a_forged_certificate_is_caught(released, tmp_path, name):
 def test_a_table_with_a_record_less_is_caught(released, tmp_path):
     shutil.copytree(released, tmp_path / "out")
     path = tmp_path / "out" / "release.parquet"
-    pq.write_table(pq.read_table(path).slice(1), path)
+    pq.write_table(pq.read_table(path).slice(1), path, store_schema=False, write_statistics=False)
 
     def adapt(c):
         c["files"]["release.parquet"] = {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}

@@ -19,6 +19,7 @@ from incrowd.errors import BudgetError, GuaranteeError, InputError, PolicyError
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
+from incrowd.releases.release import appearing_folders
 
 POLICY = """
 incrowd: 1
@@ -201,7 +202,8 @@ def test_a_small_crowd_is_found_even_if_the_digest_is_made_to_fit(folder):
     table = pq.read_table(folder / "release.parquet")
     first = table.slice(0, 1).to_pylist()[0]
     size = sum(row == first for row in table.to_pylist())
-    pq.write_table(table.slice(size - 1), folder / "release.parquet")  # one record of the first crowd is left
+    # One record of the first crowd is left.
+    pq.write_table(table.slice(size - 1), folder / "release.parquet", store_schema=False, write_statistics=False)
 
     rewrite(folder, lambda content: refile(content, folder), reseal=True)
     assert any("records or more" in name for name in failing(folder))
@@ -312,7 +314,8 @@ def test_a_key_said_twice_is_found_even_in_a_signed_certificate(people, policy, 
 
 def test_rows_in_another_order_are_found(folder):
     table = pq.read_table(folder / "release.parquet")
-    pq.write_table(table.take(list(range(table.num_rows))[::-1]), folder / "release.parquet")
+    backwards = table.take(list(range(table.num_rows))[::-1])
+    pq.write_table(backwards, folder / "release.parquet", store_schema=False, write_statistics=False)
 
     rewrite(folder, lambda content: refile(content, folder), reseal=True)
     assert any("canonical order" in name for name in failing(folder))
@@ -432,6 +435,21 @@ def test_a_folder_that_cannot_be_written_to(people, policy, tmp_path):
         api.release(people, policy, folder=tmp_path / "out")
     tmp_path.chmod(0o700)
     assert error.value.code == "output-unwritable"
+
+
+def test_nothing_is_left_if_the_public_folder_cannot_get_its_name(tmp_path):
+    def write():
+        with appearing_folders(tmp_path / "out") as (public, internal):
+            (public / "table").touch()
+            (internal / "report").touch()
+            (tmp_path / "out").mkdir()
+            (tmp_path / "out" / "of somebody else").touch()
+
+    with pytest.raises(InputError) as caught:
+        write()
+    assert caught.value.code == "output-unwritable"
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["of somebody else"]
 
 
 def test_a_missing_parent_folder_is_refused(people, policy, tmp_path):

@@ -277,7 +277,7 @@ def test_a_promise_that_was_found_has_few_digits(people, tmp_path, given, found)
 
 def test_a_changed_table_is_found(folder):
     table = pq.read_table(folder / "release.parquet")
-    pq.write_table(table.slice(1), folder / "release.parquet")
+    pq.write_table(table.slice(1), folder / "release.parquet", store_schema=False, write_statistics=False)
     assert "release.parquet is the file certified" in failing(folder)
     with pytest.raises(InputError):
         api.estimate(folder, ["sex"])

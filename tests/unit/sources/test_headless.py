@@ -6,7 +6,7 @@ import pytest
 
 from incrowd.domain import Categories, Coding, IntegerRange
 from incrowd.errors import DataError, ParameterError, PolicyError
-from incrowd.policy import Policy
+from incrowd.policy import Policy, without_password
 from incrowd.sources import open_source
 
 CODINGS = [Coding("age", IntegerRange(0, 99)), Coding("sex", Categories(("f", "m", "two\nlines")))]
@@ -76,6 +76,8 @@ def test_other_files_name_their_columns_themselves(tmp_path):
         ("{header: false, columns: [age, age]}", "twice"),
         ("{path: 'postgresql://office:secret@host/census'}", "no password"),
         ("{path: 'postgresql://host/census?user=office&password=secret'}", "no password"),
+        ("{path: 'postgresql:///census?host=/tmp&sslpassword=secret'}", "no password"),
+        ("{path: 'postgresql://[host/census?PASSWORD=secret'}", "no password"),
         ("{format: csv}", "no such key"),
     ],
 )
@@ -83,6 +85,32 @@ def test_a_policy_that_names_columns_or_databases_wrongly(data, said):
     with pytest.raises(PolicyError, match=said) as error:
         Policy.from_text(f"incrowd: 1\ndata: {data}\nattributes: {{age: {{domain: ['1']}}}}\n")
     assert "secret" not in str(error.value.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("postgresql://office:secret@host:5432/census", "postgresql://office@host:5432/census"),
+        (
+            "postgresql://office:s#e?c]r@et@host/census?sslmode=require",
+            "postgresql://office@host/census?sslmode=require",
+        ),
+        ("postgresql:///db?host=/tmp&user=u&password=secret", "postgresql:///db?host=/tmp&user=u"),
+        ("postgresql://host/db?PASSWORD=secret&sslPassword=secret", "postgresql://host/db"),
+        ("postgresql://host/db?pass%77ord=secret&connect_timeout=9", "postgresql://host/db?connect_timeout=9"),
+        ("postgresql://host?user=u@x&password=secret", "postgresql://host?user=u@x"),
+        ("postgresql://host?user=a:b@x&password=secret/1", "postgresql://host?user=a@x"),
+        ("postgresql://[host/db?password=secret", "postgresql://[host/db"),
+        ("postgresql://office:secret@[host/db", "postgresql://office@[host/db"),
+        ("postgresql://host/db?password=se&cret", "postgresql://host/db"),
+        ("hdfs://head:8020/tables/a@b.parquet", "hdfs://head:8020/tables/a@b.parquet"),
+        ("postgresql://office@[::1]/db?passfile=x", "postgresql://office@[::1]/db?passfile=x"),
+        ("password=x/people.csv", "password=x/people.csv"),
+    ],
+)
+def test_a_policy_holds_an_address_without_its_passwords(address, kept):
+    assert without_password(address) == kept
+    assert without_password(kept) == kept
 
 
 def test_an_address_stays_what_it_is_when_a_policy_moves(tmp_path):

@@ -31,7 +31,13 @@ def column(values, **options):
         ("1e5", "number"),
         ("-Inf", "number"),
         ("7,5", "comma"),
-        ("1.234,56", "comma"),
+        ("1,234", "comma"),
+        ("1.234", "number"),
+        ("1.234,56", "thousands"),
+        ("1,234.56", "thousands"),
+        ("1.234.567", "thousands"),
+        ("-1,234,567", "thousands"),
+        ("0.123,5", "text"),
         ("007", "digits"),
         ("1" * 19, "digits"),
         ("2024-02-29", "date"),
@@ -82,6 +88,19 @@ def test_only_common_texts_leave_the_engine():
     found = column(["often"] * COMMON + ["seldom"] * (COMMON - 1) + ["once"])
     assert found.common == (("often", COMMON),)
     assert (found.distinct, found.common_values, found.rare_records) == (3, 1, COMMON)
+
+
+def test_what_may_be_thousands_is_counted_even_if_no_two_records_share_it():
+    found = column(["1.000", "45.678", "7.0", "-7", "12.5", "0.123", "1,234", "999,999", "1,5", "1234,567"])
+    assert [(w.signed, w.grouped) for w in map(found.writings.get, ("integer", "number", "comma"))] == [
+        (2, 1),
+        (3, 1),
+        (4, 2),
+    ]
+
+
+def test_spellings_of_nothing_are_counted():
+    assert column(["-", "-", "NA", "", None, "a"]).absent == (("", 1), ("-", 2), ("NA", 1))
 
 
 def test_numbers_are_known_to_three_digits_and_their_ends_exactly():

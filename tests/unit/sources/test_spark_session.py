@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from incrowd.errors import DataError
-from incrowd.sources import open_source
-from incrowd.sources.spark_session import is_spark_frame
+from incrowd.sources import open_source, spark_session
+from incrowd.sources.spark_session import is_spark_frame, without_token
 
 
 def test_what_to_do_without_spark_is_said(monkeypatch):
@@ -49,3 +49,54 @@ def test_frames_of_others_are_not_sparks():
     assert is_spark_frame(DataFrame())
     assert not is_spark_frame(pd.DataFrame())
     assert not is_spark_frame("DataFrame")
+
+
+@pytest.mark.parametrize(
+    ("engine", "shown"),
+    [
+        ("spark", "spark"),
+        ("k8s://https://head:6443", "k8s://https://head:6443"),
+        ("sc://head:15002", "sc://head:15002"),
+        ("sc://head:15002/;token=S3CRET;user_id=me", "sc://head:15002/;..."),
+    ],
+)
+def test_engines_are_shown_without_tokens(engine, shown):
+    assert without_token(engine) == shown
+
+
+def test_a_token_is_in_no_setting_of_a_session_and_the_session_is_known_again(monkeypatch):
+    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    settings = {}
+
+    class Settings:
+        set = staticmethod(settings.__setitem__)
+        get = staticmethod(settings.get)
+
+    class Session:
+        conf = Settings
+
+    class Builder:
+        def appName(self, _name):  # noqa: N802 - Spark's name
+            return self
+
+        remote = appName
+
+        def getOrCreate(self):  # noqa: N802 - Spark's name
+            FakeSpark.active = Session
+            return Session
+
+    class FakeSpark:
+        active = None
+        builder = Builder()
+
+        @classmethod
+        def getActiveSession(cls):  # noqa: N802 - Spark's name
+            return cls.active
+
+    monkeypatch.setattr(sql, "SparkSession", FakeSpark)
+    engine = "sc://head:15002/;token=S3CRET"
+    assert spark_session._session(engine) == (Session, True)
+    assert not any("S3CRET" in str(value) for value in settings.values())
+    assert spark_session._session(engine) == (Session, False)
+    with pytest.raises(DataError, match="another cluster"):
+        spark_session._session("sc://head:15002/;token=OTHER")

@@ -29,6 +29,16 @@ def database(tmp_path):
     return path
 
 
+@pytest.mark.parametrize("pattern", ["*.sqlite", "p*", "people.sqlit[e]"])
+def test_a_table_can_be_named_in_a_file_that_a_pattern_finds(database, pattern):
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("CREATE TABLE places (name)")
+    assert open_source(str(database.with_name(pattern)), table="people").count_by(CODINGS).total == len(ROWS)
+    with pytest.raises(DataError) as caught:
+        open_source(str(database.with_name("*.db")), table="people")
+    assert caught.value.code == "data-not-found"
+
+
 def test_the_same_histogram_as_from_csv(database, tmp_path):
     csv = tmp_path / "people.csv"
     lines = [",".join("" if v is None else str(v) for v in row) for row in ROWS]

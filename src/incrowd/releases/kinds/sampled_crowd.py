@@ -29,6 +29,7 @@ from incrowd.mechanisms.sampled_crowd import CrowdSettings
 from incrowd.policy import Attribute, Policy
 from incrowd.policy import SampledCrowd as Section
 from incrowd.randomness import RandomSource
+from incrowd.recoding.choice import require_scorable
 from incrowd.releases.declared import are_levels, held_columns
 from incrowd.releases.entries import SampledCrowd
 from incrowd.releases.kinds import (
@@ -97,7 +98,9 @@ def settle(policy: Policy, attributes: Sequence[CodedAttribute], copies: int) ->
 
 
 def prepare(settings: Settled, table: Histogram, tell: Tell) -> Prepared:  # noqa: ARG001
-    """Nothing about the table can be refused any more."""
+    """A table that is too large for a private choice is refused here, before the budget is charged."""
+    if settings.chosen:
+        require_scorable(table.total)
     return Prepared(settings, table)
 
 
