@@ -66,15 +66,7 @@ class SurvivalTable:
         """The table for a crowd threshold and a sampling rate. Depends on nothing else, least of all on data."""
         from scipy.special import betainc
 
-        # Beyond this n a cell is suppressed with probability below 1e-12 (Chernoff), so h(n) is βn to the last digit
-        # kept.
-        reach = math.ceil((k + 30 + math.sqrt(60.0 * (k + 15))) / beta) + 1
-        if reach > _LONGEST_TABLE:
-            raise UnreachableError(
-                f"Choosing a mapping for crowds of {k:,} sampled at rate {beta:g} is beyond what can be tabulated.",
-                code="unreachable",
-                remedy="Fix the levels in the policy, raise beta or lower k.",
-            )
+        reach = reach_of(k, beta)
         n = np.arange(reach + 1, dtype=np.float64)
         kept = np.zeros(reach + 1)
         alive = n >= k
@@ -105,6 +97,22 @@ class SurvivalTable:
             return self.table.take(counts)
         values: Codes = self.table.take(np.minimum(counts, top)) + np.maximum(counts - top, 0) * self.slope
         return values
+
+
+def reach_of(k: int, beta: float) -> int:
+    """Beyond this n a cell is suppressed with probability below 1e-12 (Chernoff): h(n) is βn to the last digit kept.
+
+    Raises:
+        UnreachableError: that is beyond what can be tabulated; to be asked as soon as k and β are known.
+    """
+    reach = math.ceil((k + 30 + math.sqrt(60.0 * (k + 15))) / beta) + 1
+    if reach > _LONGEST_TABLE:
+        raise UnreachableError(
+            f"Choosing a mapping for crowds of {k:,} sampled at rate {beta:g} is beyond what can be tabulated.",
+            code="unreachable",
+            remedy="Fix the levels in the policy, raise beta or lower k.",
+        )
+    return reach
 
 
 def require_scorable(records: int) -> None:

@@ -48,6 +48,14 @@ def test_a_table_too_large_for_a_private_choice_is_refused_before_the_budget_is_
     assert prepared(text=fixed).table is huge  # nothing is left to choose
 
 
+def test_a_choice_that_cannot_be_tabulated_is_refused_by_the_policy_alone(attributes):
+    release = "release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-6, beta: 1.0e-9"
+    with pytest.raises(UnreachableError, match="tabulated"):
+        kind.settle(Policy.from_text(f"{POLICY}{release}, selection_epsilon: 0.2}}"), attributes, 1)
+    fixed = POLICY.replace("hierarchy:", "level: 1, hierarchy:")
+    assert kind.settle(Policy.from_text(f"{fixed}{release}}}"), attributes, 1).crowd.beta == 1e-9
+
+
 def settings(**changes):
     given = {
         "epsilon": 2.0,

@@ -29,7 +29,7 @@ from incrowd.mechanisms.sampled_crowd import CrowdSettings
 from incrowd.policy import Attribute, Policy
 from incrowd.policy import SampledCrowd as Section
 from incrowd.randomness import RandomSource
-from incrowd.recoding.choice import require_scorable
+from incrowd.recoding.choice import reach_of, require_scorable
 from incrowd.releases.declared import are_levels, held_columns
 from incrowd.releases.entries import SampledCrowd
 from incrowd.releases.kinds import (
@@ -94,7 +94,10 @@ def settle(policy: Policy, attributes: Sequence[CodedAttribute], copies: int) ->
     fixed = fixed_levels(policy, attributes)
     if not release.selection_epsilon:
         fixed = {a.name: 0 for a in attributes} | fixed
-    return Settled(sampled_crowd.settle(release), attributes, fixed)
+    settled = Settled(sampled_crowd.settle(release), attributes, fixed)
+    if settled.chosen:
+        reach_of(settled.crowd.k, settled.crowd.beta)  # what cannot be chosen privately is refused before all else
+    return settled
 
 
 def prepare(settings: Settled, table: Histogram, tell: Tell) -> Prepared:  # noqa: ARG001
