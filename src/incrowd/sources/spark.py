@@ -210,7 +210,7 @@ def too_many_cells(most: int) -> DataError:
     return DataError(
         f"The table has more than {most:,} different combinations of values: too many to be collected.",
         code="cells-too-many",
-        remedy="Publish fewer columns, or coarser ones. If the driver has the memory (some 50 bytes for each "
+        remedy="Publish fewer columns, or coarser ones. If the driver has the memory (some 100 bytes for each "
         "combination), raise the limit (most_cells).",
     )
 
