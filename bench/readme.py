@@ -57,21 +57,24 @@ def performance(record: Recorded) -> str:
 
 def _table(rows: Sequence[Row], *, memory: bool = False) -> str:
     """Rows with their notes; memory where it is what a target is about, or always."""
-    heads = ("what", "time", "against", "ratio", "memory", "target", "turns", "note")
+    heads = ("what", "time", "against", "ratio", "memory", "target", "turns")
     return table(heads, [[_name(row), *_figures(row, memory or row.target_for == "megabytes")] for row in rows])
 
 
 def _name(row: Row) -> str:
-    """What was measured, and before it, where two recodings were compared, what they lose."""
+    """What was measured; before it what two recodings lose, if these were compared, and after it what must be said."""
     losses = [f"{row.figures[name]:.2f}" for name in ("our loss", "its loss") if name in row.figures]
-    return f"loss {' against '.join(losses)}: {row.name}" if losses else row.name
+    name = f"loss {' against '.join(losses)}: {row.name}" if losses else row.name
+    return f"{name} ({row.note})" if row.note else name
 
 
 def _figures(row: Row, memory: bool) -> list[str]:
     if row.ours is None:
-        return ["not measured", "", "", "", "", "", row.note]
+        return ["not measured", "", "", "", "", ""]
     held = megabytes(row.ours.megabytes) if memory else ""
-    return [seconds(row.ours.seconds), row.against, times(row.ratio), held, target(row), row.turns, row.note]
+    figures = [seconds(row.ours.seconds), times(row.ratio), held, target(row)]
+    time, ratio, held, wanted = (text.replace(" ", "\u00a0") for text in figures)  # a number stays with its unit
+    return [time, row.against, ratio, held, wanted, row.turns]
 
 
 def conditions(record: Recorded) -> str:
