@@ -123,6 +123,35 @@ def test_long_lists_and_many_columns(spark):
         assert s.counts.tolist() == [n for _, n in sorted(Counter(row[3 + k] for row in rows).items())]
 
 
+def test_rows_grouped_before_or_after_they_are_coded_are_counted_alike(spark, tmp_path, monkeypatch):
+    """Many equal rows are grouped first; values that Spark takes for equal in grouping must have the same code."""
+    import incrowd.sources.spark as engine
+
+    rows = [("x", -0.0, None), ("X", 0.0, dt.date(2020, 1, 2)), (" x", 1e-9, None), ("", 2.5, dt.date(2020, 1, 1))]
+    pq.write_table(pa.table(list(zip(*(rows * 500), strict=True)), names=["t", "n", "d"]), tmp_path / "t.parquet")
+    codings = [
+        Coding("t", Categories(("x", "X")), other="rest", missing="keep"),
+        Coding("n", Bins((0.0, 1.0, 3.0))),
+        Coding("d", DateRange(dt.date(2020, 1, 1), dt.date(2020, 1, 2)), missing="keep"),
+    ]
+    source = open_source(spark.read.parquet(str(tmp_path)))
+    seen = []
+
+    def look(frame, first=engine._repeats):
+        seen.append(first(frame))
+        return seen[-1]
+
+    monkeypatch.setattr(engine, "_repeats", look)
+    found = counts(source, *codings)
+    assert seen == [True]
+    assert found == counts(open_source(tmp_path / "t.parquet"), *codings)
+    monkeypatch.setattr(engine, "_repeats", lambda _: False)
+    assert counts(source, *codings) == found
+    distinct = spark.range(100).selectExpr("cast(id % 10 as int) c", "id")
+    assert not look(distinct)
+    assert not look(distinct.groupBy("c").count())  # to look would do the work twice
+
+
 def test_no_more_cells_come_to_the_driver_than_it_allows(spark):
     frame = spark.range(0, 1000).selectExpr("id % 100 AS x", "id % 7 AS y")
     codings = [Coding("x", IntegerRange(0, 99)), Coding("y", DIGITS)]
