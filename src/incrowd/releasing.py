@@ -224,7 +224,7 @@ def _open(
     from incrowd.sources import holds_tables, open_source
 
     settings = policy.data
-    if table is None and (data is None or holds_tables(data, engine)):
+    if table is None and settings.table is not None and (data is None or holds_tables(data, engine)):
         table = settings.table
     if data is None and not (settings.path is None and table is not None and engine is not None):
         if settings.path is None:

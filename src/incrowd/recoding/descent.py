@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from incrowd.recoding.costs import Cost, Hope
 from incrowd.recoding.demands import Cells, Demands
-from incrowd.recoding.lattice import Codes, Fold, Node, starts
+from incrowd.recoding.lattice import Codes, Fold, Node, starts, totals
 
 
 class OutOfTime(Exception):  # noqa: N818 - no error: what was found so far stands
@@ -144,7 +144,7 @@ class Descent:
         first = starts(branch.group * len(fold.weights[depth][0]) + code)
         at = first.nonzero()[0]
         # The groups at the level looked at: their records, the branch's group that each is part of, and its code.
-        sizes, parent, code = np.add.reduceat(branch.counts, at), branch.group.take(at), code.take(at)
+        sizes, parent, code = totals(branch.counts, at), branch.group.take(at), code.take(at)
         cells = _Cells(fold, depth + 1, first.cumsum() - 1, fold.tails[depth].take(branch.suffix), branch.counts)
         for level, (step, weights) in enumerate(zip(fold.steps[depth], fold.weights[depth], strict=True)):
             if judge.hopeless(branch.least(_both(self._behind[depth + 1], self._hopes[depth][level]))):
@@ -154,7 +154,7 @@ class Descent:
                 first = starts(parent * len(weights) + code)
                 at = first.nonzero()[0]
                 if len(at) < len(first):
-                    sizes, parent, code = np.add.reduceat(sizes, at), parent.take(at), code.take(at)
+                    sizes, parent, code = totals(sizes, at), parent.take(at), code.take(at)
                     cells.went_on(first.cumsum() - 1)
             levels = (*branch.levels, level)
             if judge.skips(levels):

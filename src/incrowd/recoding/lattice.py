@@ -159,7 +159,6 @@ class Fold:
         weights: per column of the order and level, the weights of the codes.
         heads, tails: suffix s at depth j starts with code ``heads[j][s]`` and goes on with suffix ``tails[j][s]``.
         suffixes: how many suffixes there are at each depth; at the last one, the values of `rest`.
-        ends: which value of `rest` a suffix ends with, by depth.
         cells: at depth 0, where the prefix is the same for all, the suffixes that occur are all of them: their counts.
     """
 
@@ -185,7 +184,6 @@ class Fold:
         self.suffixes = [1 if rest is None else int(rest.max()) + 1]
         self.heads: list[Codes] = []
         self.tails: list[Codes] = []
-        self.ends = [np.arange(self.suffixes[0])]
         for i in reversed(order):
             code = ladders[i].in_order[0][columns[i]]
             tails = self.suffixes[-1]
@@ -193,11 +191,18 @@ class Fold:
             self.heads.append(distinct // tails)
             self.tails.append(distinct % tails)
             self.suffixes.append(len(distinct))
-            self.ends.append(self.ends[-1].take(self.tails[-1]))
-        for table in (self.heads, self.tails, self.suffixes, self.ends):
+        for table in (self.heads, self.tails, self.suffixes):
             table.reverse()
         self.cells = np.bincount(suffix, weights=counts).astype(np.int64)
         self._count_bits = self.total.bit_length()
+
+    @cached_property
+    def ends(self) -> list[Codes]:
+        """Which value of `rest` a suffix ends with, by depth."""
+        found = [np.arange(self.suffixes[-1])]
+        for tails in reversed(self.tails):
+            found.append(found[-1].take(tails))
+        return found[::-1]
 
     def merge(self, keys: Codes, counts: Codes, space: int) -> tuple[Codes, Codes]:
         """Equal keys brought together, their counts added; keys come out sorted."""
@@ -263,7 +268,6 @@ class _Walk(Fold):
         self.heads = [self._held(table) for table in self.heads]
         self.tails = [self._held(table) for table in self.tails]
         self.cells = self._held(self.cells)
-        self.ends.clear()  # of no use here
 
     def _held(self, values: Codes) -> Codes:
         return values.astype(self._small, copy=False)
