@@ -1,4 +1,4 @@
-"""The lattice walk against brute force, and the score's sensitivity against every neighbour."""
+"""The scores of a lattice's nodes against brute force, and their sensitivity against every neighbour."""
 
 import itertools
 from collections import Counter
@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incrowd.errors import UnreachableError
-from incrowd.recoding import choice
-from incrowd.recoding import lattice as walking
+from incrowd.recoding import choice, scoring
 from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
-from incrowd.recoding.lattice import Ladder, Lattice
+from incrowd.recoding.lattice import Fold, Ladder, Lattice
+from incrowd.recoding.scoring import scores
 
 
 @st.composite
@@ -61,66 +61,122 @@ def brute(lattice, codes, counts, node):
     )
 
 
-@settings(max_examples=120, deadline=None)
-@given(tables())
-def test_the_walk_visits_every_node_once_with_the_right_cells(table):
-    lattice, codes, counts = table
-    seen = {}
-    lattice.walk(codes, counts, lambda node, c, w: seen.setdefault(node, []).append((c.tolist(), w.tolist())))
-    assert sorted(seen) == sorted(lattice.nodes())
-    assert len(seen) == lattice.size
-    for node, visits in seen.items():
-        assert len(visits) == 1
-        assert sorted(zip(*visits[0], strict=True)) == brute(lattice, codes, counts, node)
-        assert lattice.node_at(lattice.number(node)) == node
+class Worth:
+    """Any values that never fall, from some number of records on."""
+
+    def __init__(self, least, steps):
+        self.table = np.concatenate([np.zeros(least, dtype=np.int64), np.cumsum([1, *steps])])
+        self.least = least
+
+    def values(self, counts):
+        return self.table[np.minimum(counts, len(self.table) - 1)]
 
 
-@settings(max_examples=120, deadline=None)
-@given(tables(), st.integers(0, 12), st.booleans())
-def test_cells_of_few_records_may_be_left_out_and_no_others(table, least, shared):
+worths = st.builds(Worth, st.integers(1, 12), st.lists(st.integers(0, 5), max_size=40))
+
+
+def test_nodes_are_numbered_in_counting_order():
+    lattice = Lattice([FREE, Ladder(tuple(np.zeros(1, dtype=np.int64) for _ in range(3)), (np.zeros(1),) * 3)])
+    assert [lattice.number(node) for node in lattice.nodes()] == list(range(lattice.size)) == list(range(6))
+    assert [lattice.node_at(i) for i in range(6)] == list(lattice.nodes())
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    tables(),
+    worths,
+    # Every way to go on is taken by some of these: arrays always, never, or in turns; cells that are alone looked for
+    # or not; cells brought together or not; on threads or not.
+    st.fixed_dictionaries(
+        {
+            "_ROOM": st.sampled_from([0, 1, 8, 10**6]),
+            "_PLACES": st.sampled_from([1, 7, 1 << 22]),
+            "_LOOSE": st.sampled_from([0, 4, 100]),
+            "_FEW_CELLS": st.sampled_from([0, 1 << 12]),
+            "_SAMPLED": st.sampled_from([np.uint64(1 << 58), np.uint64(2**64 - 1)]),
+            "_MANY_CELLS": st.sampled_from([1, 1 << 17]),
+        }
+    ),
+)
+def test_every_node_has_the_score_of_its_cells(table, worth, ways):
     lattice, codes, counts = table
-    seen = {}
     with pytest.MonkeyPatch.context() as context:
-        if shared:
-            context.setattr(walking, "_MANY_CELLS", 1)
-            context.setattr(walking.os, "cpu_count", lambda: 3)
-        lattice.walk(codes, counts, lambda node, c, w: seen.__setitem__(node, (c.tolist(), w.tolist())), least=least)
-    for node in lattice.nodes():
-        true, shown = brute(lattice, codes, counts, node), list(zip(*seen.get(node, ((), ())), strict=True))
-        assert not Counter(shown) - Counter(true)
-        assert sorted(c for c in shown if c[0] >= least) == [c for c in true if c[0] >= least]
+        for name, value in ways.items():
+            context.setattr(scoring, name, value)
+        context.setattr(scoring.os, "cpu_count", lambda: 3)
+        found = scores(lattice, codes, counts, worth)
+    assert found.dtype == np.int64
+    for node, score in zip(lattice.nodes(), found.tolist(), strict=True):
+        cells = brute(lattice, codes, counts, node)
+        assert score == sum(int(worth.values(n)) * weight for n, weight in cells), node
 
 
-def test_what_goes_wrong_in_a_thread_is_raised():
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("threads", [1, 3])
+def test_scores_of_larger_tables_are_those_of_each_node_counted_by_itself(seed, threads, monkeypatch):
+    """Long enough for every way to be taken as it comes, with columns that follow from others and with rare values."""
+    rng = np.random.default_rng(seed)
+    towns = (300 * rng.random(30_000) ** 3).astype(np.int64)
+    columns = [towns, towns // 10, towns % 7, rng.integers(0, 40, 30_000), rng.integers(0, 3, 30_000), towns % 2]
+    ladders = []
+    for column in columns:
+        size = int(column.max()) + 1
+        maps = (np.arange(size), np.arange(size) // 4, np.zeros(size, dtype=np.int64))
+        weights = tuple(rng.integers(0, 9, int(m.max()) + 1) for m in maps)
+        ladders.append(Ladder(maps, (np.full(size, 9), *weights[1:])))
+    lattice, survival = Lattice(ladders), SurvivalTable.of(4, 0.5)
+    counts = rng.integers(1, 4, 30_000)
+    merged = []
+    bring_together = scoring._Scoring._merged
+
+    def noted(self, cells, depth):
+        found = bring_together(self, cells, depth)
+        merged.append(len(found.rows) < len(cells.rows))
+        return found
+
+    monkeypatch.setattr(scoring._Scoring, "_merged", noted)
+    monkeypatch.setattr(scoring, "_MANY_CELLS", 1)
+    monkeypatch.setattr(scoring.os, "cpu_count", lambda: threads)
+    found = scores(lattice, columns, counts, survival)
+    assert any(merged)
+    for node in rng.choice(lattice.size, 60, replace=False).tolist():
+        assert found[node] == choice._score(survival, *lattice.cells(lattice.node_at(node), columns, counts))
+
+
+def test_a_table_without_cells_has_scores_of_nought():
+    nothing = np.zeros(0, dtype=np.int64)
+    assert scores(Lattice([FREE]), [nothing], nothing, SurvivalTable.of(2, 0.5)).tolist() == [0, 0]
+
+
+def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
     rng = np.random.default_rng(1)
     ladder = Ladder((np.arange(64), np.arange(64) // 8), (np.zeros(64, dtype=np.int64), np.zeros(8, dtype=np.int64)))
     columns = [rng.integers(0, 64, 150_000) for _ in range(4)]
 
-    def fail(node, cells, weights):
-        raise ZeroDivisionError
+    class Failing:
+        least = 1
 
-    with patch.object(walking.os, "cpu_count", lambda: 2), pytest.raises(ZeroDivisionError):
-        Lattice([ladder] * 4).walk(columns, np.ones(150_000, dtype=np.int64), fail)
+        def values(self, counts):
+            raise ZeroDivisionError
+
+    monkeypatch.setattr(scoring.os, "cpu_count", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        scores(Lattice([ladder] * 4), columns, np.ones(150_000, dtype=np.int64), Failing())
 
 
 @settings(max_examples=60, deadline=None)
-@given(tables(), st.randoms())
-def test_the_order_of_rows_changes_nothing(table, random):
+@given(tables(), worths, st.randoms())
+def test_the_order_of_rows_changes_nothing(table, worth, random):
     lattice, codes, counts = table
     order = list(range(len(counts)))
     random.shuffle(order)
-
-    def scores(columns, sizes):
-        found = {}
-        lattice.walk(columns, sizes, lambda node, c, w: found.__setitem__(node, int(np.dot(c, w))))
-        return found
-
-    assert scores(codes, counts) == scores([c[order] for c in codes], counts[order])
+    shuffled = scores(lattice, [c[order] for c in codes], counts[order], worth)
+    assert scores(lattice, codes, counts, worth).tolist() == shuffled.tolist()
 
 
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.data())
-def test_one_node_counted_from_scratch_equals_the_walk(table, data):
+def test_the_cells_of_one_node_are_those_of_brute_force(table, data):
     lattice, codes, counts = table
     node = lattice.node_at(data.draw(st.integers(0, lattice.size - 1)))
     found = lattice.cells(node, codes, counts)
@@ -135,15 +191,9 @@ def test_one_more_record_raises_every_score_by_at_most_the_sensitivity(table, k,
     largest = sum(max(int(w.max()) for w in ladder.weights) for ladder in lattice.ladders)
     extra = [data.draw(st.integers(0, len(ladder.maps[0]) - 1)) for ladder in lattice.ladders]
     more = [np.append(c, e) for c, e in zip(codes, extra, strict=True)]
-
-    def scores(columns, sizes):
-        found = {}
-        lattice.walk(columns, sizes, lambda node, c, w: found.__setitem__(node, int(np.dot(survival.values(c), w))))
-        return found
-
-    before, after = scores(codes, counts), scores(more, np.append(counts, 1))
-    for node, score in before.items():
-        assert 0 <= after[node] - score <= survival.largest_step * largest
+    raised = scores(lattice, more, np.append(counts, 1), survival) - scores(lattice, codes, counts, survival)
+    assert (raised >= 0).all()
+    assert (raised <= survival.largest_step * largest).all()
 
 
 @settings(max_examples=40, deadline=None)
@@ -220,18 +270,18 @@ def test_tables_too_large_for_a_private_choice_are_refused_with_a_remedy():
     assert error.value.code == "unreachable"
 
 
-def test_tables_too_large_for_a_walk_are_refused_with_a_remedy():
-    def walk(counts):
-        Lattice([FREE]).walk([np.array([0, 1])], np.array(counts), lambda *_: None)
+def test_tables_too_large_to_be_folded_are_refused_with_a_remedy():
+    def fold(counts):
+        Fold([FREE], [0], [np.array([0, 1])], np.array(counts))
 
-    walk([2**52 - 6, 5])
+    fold([2**52 - 6, 5])
     with pytest.raises(UnreachableError, match="Fix the levels in the policy") as error:
-        walk([2**52 - 5, 5])
+        fold([2**52 - 5, 5])
     assert error.value.code == "unreachable"
 
 
 def test_keys_that_outgrow_a_word_are_refused_with_a_remedy():
-    fold = walking.Fold([FREE], [0], [np.array([0, 1])], np.array([3, 4]))
+    fold = Fold([FREE], [0], [np.array([0, 1])], np.array([3, 4]))
     keys, counts = fold.merge(np.array([7, 7]), np.array([3, 4]), 2**63 - 1)
     assert (keys.tolist(), counts.tolist()) == ([7], [7])
     with pytest.raises(UnreachableError, match="Fix the levels in the policy") as error:
@@ -254,17 +304,14 @@ def test_scores_of_large_tables_are_exact_and_rise_by_at_most_the_sensitivity(co
     cells = list(itertools.product(range(2), repeat=2))[: len(counts)]
     columns = [np.array(codes) for codes in zip(*cells, strict=True)]
 
-    def scores(sizes):
-        found = {}
-        numbers = np.array(sizes)
-        lattice.walk(columns, numbers, lambda node, c, w: found.__setitem__(node, choice._score(survival, c, w)))
-        return found
+    def by_node(sizes):
+        return dict(zip(lattice.nodes(), scores(lattice, columns, np.array(sizes), survival).tolist(), strict=True))
 
     def value(n):
         top = len(survival.table) - 1
         return int(survival.table[min(n, top)]) + max(n - top, 0) * survival.slope
 
-    before = scores(counts)
+    before = by_node(counts)
     for node, score in before.items():
         groups = Counter()
         for cell, n in zip(cells, counts, strict=True):
@@ -273,7 +320,7 @@ def test_scores_of_large_tables_are_exact_and_rise_by_at_most_the_sensitivity(co
         assert score == sum(value(n) * weight for n in groups.values())
     more = list(counts)
     more[which % len(more)] += 1
-    for node, score in scores(more).items():
+    for node, score in by_node(more).items():
         assert 0 <= score - before[node] <= survival.largest_step * 2 * half
 
 

@@ -34,6 +34,7 @@ import numpy as np
 from incrowd.errors import InternalError, UnreachableError
 from incrowd.guarantees._numbers import require_count, require_positive
 from incrowd.recoding.lattice import Codes, Lattice, Node
+from incrowd.recoding.scoring import scores
 
 ENUMERATED = 200_000
 """Lattices up to this size are scored whole; larger ones are searched greedily."""
@@ -152,13 +153,8 @@ def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int,
     survival = SurvivalTable.of(k, beta).reaching(total)
     sensitivity = survival.largest_step * largest_weight
     if lattice.size <= ENUMERATED:
-        scores = np.zeros(lattice.size, dtype=np.int64)
-
-        def visit(node: Node, cells: Codes, weights: Codes) -> None:
-            scores[lattice.number(node)] = _score(survival, cells, weights)
-
-        lattice.walk(columns, counts, visit, least=survival.least)
-        return lattice.node_at(noisy_max(scores, sensitivity, epsilon))
+        found = scores(lattice, columns, counts, survival)
+        return lattice.node_at(noisy_max(found, sensitivity, epsilon))
     node: Node = tuple(ladder.height for ladder in lattice.ladders)
     steps = min(_STEPS, sum(node))
     share = math.nextafter(epsilon / steps, 0.0)

@@ -1,0 +1,333 @@
+"""What every node of a lattice is worth: the sum over its cells of weight times value, the value of a cell going by
+its number of records. Exact, and for all nodes at once.
+
+Counting the table anew for each node would be hopeless. Here columns are taken one after the other. At depth j the
+columns before j have their levels and the others are raw; a cell is a pair of whole numbers, its *prefix* for the
+columns that have their levels and its *suffix* for the raw rest. Five things keep the work small:
+
+- Cells of equal prefix and suffix may stay apart, so nothing is sorted: records are added up under prefixes only.
+- Where most of the cells could be brought together, they are: that is found out from a few of them.
+- A prefix of so few records that no cell under it can have any value is not followed. Columns of many values go
+  first, which makes prefixes small soonest.
+- A cell that is alone under its prefix stays alone however the other columns are shown. What it adds to every node
+  from here on is a sum over columns, and is added to all of them at once.
+- Where there is not much more room behind the prefixes than there are cells, a plain array of counts takes over:
+  adding up along an axis, and looking for crowds there, is many times faster than grouping.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from threading import Lock, Semaphore
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incrowd.histogram import smallest_type
+from incrowd.recoding.lattice import Codes, Lattice, Node, lengthened, starts
+
+Floats = NDArray[np.float64]
+
+_ROOM = 8  # an array is used if it has at most so many places for each cell
+_PLACES = 1 << 22  # of one array; where more are needed, prefixes take turns
+_LOOSE = 4  # up to so many cells for each prefix, it is worth looking for some that are alone
+_FEW_CELLS = 1 << 12  # not worth bringing together
+_MIXER = np.int64(-7046029254386353131)  # an odd number: what it is multiplied with is scattered evenly
+_SAMPLED = np.uint64(1 << 58)  # one in 64
+_MANY_CELLS = 1 << 17  # from here on the work under each prefix outweighs what handing it to another thread costs
+_SHARED_DEPTH = 2
+_BYTES_PER_CELL = 80  # what one thread's part takes, about
+_THREADS_MEMORY = 1 << 29
+
+
+class Values(Protocol):
+    """What a cell is worth before its weight, by its number of records."""
+
+    @property
+    def least(self) -> int:
+        """The smallest number of records with any value; at least 1."""
+
+    def values(self, counts: Codes) -> Codes:
+        """The value of each cell."""
+
+
+def scores(lattice: Lattice, columns: Sequence[Codes], counts: Codes, worth: Values) -> Codes:
+    """The score of every node, in the order of `Lattice.nodes`.
+
+    Args:
+        lattice: the ladders' weights are those of the cells.
+        columns: the raw codes of each cell of the table, column by column.
+        counts: how many records each holds, fewer than 2**52 together.
+        worth: the values of cells; no score may reach 2**63.
+    """
+    if len(counts) == 0:
+        return np.zeros(lattice.size, dtype=np.int64)
+    return _Scoring(lattice, columns, counts, worth).run()
+
+
+class _Cells(NamedTuple):
+    """Some cells of a table whose first columns have their levels.
+
+    Attributes:
+        prefix: what stands for the first columns.
+        weight: the weight of each prefix.
+        rows: for each, a cell of the table that has its raw codes.
+        counts: their records; floating-point numbers, since they are to be added up, and exact.
+    """
+
+    prefix: Codes
+    weight: Codes
+    rows: Codes
+    counts: Floats
+
+
+class _Scoring:
+    """The state of one descent.
+
+    Attributes:
+        order: the columns, as they are taken.
+        codes: per depth, the raw code of every cell of the table, in the order of `Ladder.in_order`.
+        maps: per depth and level, the code of each raw code.
+        steps: per depth and level, the code of each code of the level below.
+        weights: per depth and level, the weight of each code.
+        same: per depth and level, the weight of all codes, if it is the same.
+        room: how many different suffixes there could be at each depth.
+    """
+
+    def __init__(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, worth: Values) -> None:
+        ladders = lattice.ladders
+        self.order = sorted(range(len(ladders)), key=lambda i: -len(ladders[i].maps[0]))
+        in_order = [ladders[i].in_order for i in self.order]
+        self.codes = [
+            new.astype(smallest_type(len(new))).take(columns[i])
+            for i, (new, _, _) in zip(self.order, in_order, strict=True)
+        ]
+        self.steps = [steps for _, steps, _ in in_order]
+        self.weights = [weights for _, _, weights in in_order]
+        self.maps = [_composed(steps) for steps in self.steps]
+        self.same = [[int(w[0]) if (w == w[0]).all() else None for w in weights] for weights in self.weights]
+        sizes = [len(weights[0]) for weights in self.weights]
+        self.room = [math.prod(sizes[depth:]) for depth in range(len(sizes) + 1)]
+        self.narrow: type[Any] = np.int32 if counts.sum() < 1 << 31 else np.int64
+        self.worth, self.least = worth, worth.least
+        self.scores = np.zeros([len(steps) for steps in self.steps], dtype=np.int64)
+        self._adding = Lock()
+        self._workers: Workers | None = None
+        size = len(counts)
+        self._top = _Cells(
+            np.zeros(size, np.int64), np.zeros(1, np.int64), np.arange(size, dtype=np.int32), counts.astype(np.float64)
+        )
+
+    def run(self) -> Codes:
+        """The scores."""
+        size = len(self._top.rows)
+        threads = min(os.cpu_count() or 1, _THREADS_MEMORY // (_BYTES_PER_CELL * size))
+        if threads <= 1 or size < _MANY_CELLS or len(self.order) <= _SHARED_DEPTH:
+            self._descend(self._top, ())
+        else:
+            with Workers(threads) as self._workers:
+                self._descend(self._top, ())
+        return self.scores.transpose(np.argsort(self.order)).ravel()
+
+    def _descend(self, cells: _Cells, levels: Node) -> None:
+        """Score every node that begins with these levels."""
+        depth = len(levels)
+        prefix, weight, rows, counts = cells
+        if len(prefix) == 0:
+            return
+        if len(weight) * self.room[depth] <= _ROOM * len(prefix):
+            self._unfold(cells, levels)
+            return
+        last = depth == len(self.order) - 1
+        raw = self.codes[depth].take(rows)
+        for level, (to, weights) in enumerate(zip(self.maps[depth], self.weights[depth], strict=True)):
+            longer = _Cells(*lengthened(prefix, weight, raw, to, weights), rows, counts)
+            records = _added(counts, longer.prefix, len(longer.weight))
+            here = (*levels, level)
+            if last:
+                self._add(here, _dot(self.worth.values(records.astype(np.int64)), longer.weight))
+                continue
+            below = self._followed(longer, records, here)
+            if level:
+                below = self._merged(below, depth + 1)
+            del longer
+            if self._workers is not None and depth + 1 == _SHARED_DEPTH:
+                self._workers.do(partial(self._descend, below, here))
+            else:
+                self._descend(below, here)
+            del below
+
+    def _followed(self, cells: _Cells, records: Floats, levels: Node) -> _Cells:
+        """The cells that are still to be looked at, after those alone under their prefix have been scored."""
+        prefix, weight, *_ = cells
+        follow = records >= self.least
+        if len(weight) * _LOOSE > len(prefix):
+            alone = np.bincount(prefix, minlength=len(weight)) == 1
+            alone &= follow
+            if alone.any():
+                self._score_alone(_chosen(cells, alone), levels)
+                follow ^= alone
+        return cells if follow.all() else _chosen(cells, follow)
+
+    def _score_alone(self, cells: _Cells, levels: Node) -> None:
+        """Add what these cells, each alone under its prefix, add to every node that begins with these levels."""
+        prefix, weight, rows, counts = cells
+        values = self.worth.values(counts.astype(np.int64))
+        total = int(values.sum())
+        found = np.full((), _dot(values, weight.take(prefix)), dtype=np.int64)
+        for depth in range(len(levels), len(self.order)):
+            by_level = [
+                total * same if same is not None else _dot(values, weights.take(to).take(self.codes[depth].take(rows)))
+                for same, to, weights in zip(self.same[depth], self.maps[depth], self.weights[depth], strict=True)
+            ]
+            found = np.add.outer(found, np.array(by_level, dtype=np.int64))
+        self._add(levels, found)
+
+    def _unfold(self, cells: _Cells, levels: Node) -> None:
+        """Score every node that begins with these levels from arrays of all that could stand behind some prefixes."""
+        depth = len(levels)
+        prefix, weight, rows, counts = cells
+        share = max(1, _PLACES // self.room[depth])
+        for first in range(0, len(weight), share):
+            some = weight[first : first + share]
+            if len(some) < len(weight):
+                at = np.flatnonzero((prefix >= first) & (prefix < first + share))
+                part = _Cells(prefix.take(at) - first, some, rows.take(at), counts.take(at))
+            else:
+                part = cells
+            place = self._suffixes(part.rows, depth)
+            place *= len(some)
+            place += part.prefix
+            array = _added(part.counts, place, len(some) * self.room[depth]).astype(self.narrow)
+            del part, place
+            self._add(levels, self._array_scores(array, 1, some, depth, ()))
+
+    def _suffixes(self, rows: Codes, depth: int) -> Codes:
+        """The raw codes of the columns from a depth on, as one number below `room`."""
+        found = np.zeros(len(rows), dtype=np.int64)
+        for codes, room in zip(self.codes[depth:], self.room[depth + 1 :], strict=True):
+            found += codes.take(rows).astype(np.int64) * room
+        return found
+
+    def _merged(self, cells: _Cells, depth: int) -> _Cells:
+        """The same cells, those of equal prefix and suffix brought together if there are many such."""
+        prefix, weight, rows, counts = cells
+        room = self.room[depth]
+        if len(rows) < _FEW_CELLS or len(weight) * room >= 1 << 63 or len(weight) * room <= _ROOM * len(rows):
+            return cells
+        keys = self._suffixes(rows, depth)
+        keys += prefix * room
+        some = keys[(keys * _MIXER).view(np.uint64) < _SAMPLED]
+        if 2 * len(np.unique(some)) > len(some):
+            return cells
+        order = np.argsort(keys)
+        at = np.flatnonzero(starts(keys.take(order)))
+        counts = np.add.reduceat(counts.take(order), at)
+        first = order.take(at)
+        return _Cells(prefix.take(first), weight, rows.take(first), counts)
+
+    def _array_scores(self, array: Codes, before: int, weight: Codes, depth: int, levels: Node) -> Codes:
+        """The scores of all nodes, given the levels of some columns; the others are raw along the axes of an array.
+
+        Its axes are those of columns that have their levels, `before` places in all; of the others; and of prefixes.
+        """
+        if depth == len(self.order):
+            return self._array_score(array, weight, levels)
+        found = []
+        for level, step in enumerate(self.steps[depth]):
+            if level:
+                array = _summed(array.reshape(before, len(step), -1), step)
+            size = len(self.weights[depth][level])
+            found.append(self._array_scores(array, before * size, weight, depth + 1, (*levels, level)))
+        return np.stack(found)
+
+    def _array_score(self, array: Codes, weight: Codes, levels: Node) -> Codes:
+        """The score of one node whose cells are the places of an array."""
+        array = array.ravel()
+        at = np.flatnonzero(array >= self.least)
+        values = self.worth.values(array.take(at))
+        weights, inside, same = weight.take(at % len(weight)), len(weight), 0
+        for depth, level in reversed(list(enumerate(levels, len(self.order) - len(levels)))):
+            of_codes, of_all = self.weights[depth][level], self.same[depth][level]
+            if of_all is None:
+                weights += of_codes.take(at // inside % len(of_codes))
+            else:
+                same += of_all
+            inside *= len(of_codes)
+        weights += same
+        return np.array(_dot(values, weights))
+
+    def _add(self, levels: Node, found: Codes | int) -> None:
+        with self._adding:
+            self.scores[levels] += found
+
+
+def _summed(array: Codes, step: Codes) -> Codes:
+    """Its middle axis added up in groups; `einsum` is faster than `sum` and much faster than `reduceat`."""
+    first = np.flatnonzero(np.diff(step, prepend=-1))
+    if len(first) == len(step):
+        return array
+    before, _, after = array.shape
+    found = np.empty((before, len(first), after), dtype=array.dtype)
+    for group, (start, end) in enumerate(pairwise([*first.tolist(), len(step)])):
+        np.einsum("ijk->ik", array[:, start:end], out=found[:, group])
+    return found
+
+
+def _composed(steps: Sequence[Codes]) -> list[Codes]:
+    """The code at each level of every raw code, from the steps between the levels."""
+    maps = [steps[0]]
+    for step in steps[1:]:
+        maps.append(step.take(maps[-1]))
+    return maps
+
+
+def _chosen(cells: _Cells, which: NDArray[np.bool_]) -> _Cells:
+    """The cells under some prefixes, which are numbered anew."""
+    prefix, weight, rows, counts = cells
+    at = np.flatnonzero(which.take(prefix))
+    number = np.cumsum(which) - 1
+    return _Cells(number.take(prefix.take(at)), weight[which], rows.take(at), counts.take(at))
+
+
+def _added(counts: Floats, places: Codes, size: int) -> Floats:
+    return np.asarray(np.bincount(places, weights=counts, minlength=size), dtype=np.float64)
+
+
+def _dot(values: Codes, weights: Codes) -> int:
+    return int(np.dot(values, weights))
+
+
+class Workers:
+    """Some threads, and no more work waiting for them than they can begin: what waits holds memory.
+
+    NumPy lets other threads run while it works on arrays.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._pool = ThreadPoolExecutor(threads)
+        self._free = Semaphore(threads)
+        self._given: list[Future[None]] = []
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Have something done, as soon as a thread is free."""
+        self._free.acquire()
+        given = self._pool.submit(work)
+        given.add_done_callback(lambda _: self._free.release())
+        self._given.append(given)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Wait until all is done; what went wrong there is raised here."""
+        self._pool.shutdown(cancel_futures=kind is not None)
+        if kind is None:
+            for given in self._given:
+                given.result()
