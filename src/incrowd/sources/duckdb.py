@@ -20,7 +20,7 @@ from incrowd.domain import Coding
 from incrowd.errors import DataError, IncrowdError, InternalError
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
 from incrowd.sources import Progress, SourceColumn
-from incrowd.sources.files import Table
+from incrowd.sources.files import ParquetFiles, Table
 from incrowd.sources.matching import Match, column_kind, match
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import OTHER_ENCODING, Options
@@ -64,14 +64,22 @@ class DuckDBSource:
         positions = self.positions([coding.column for coding in codings])
         with self.connect() as (connection, scan):
             relation, weight = self.gather(scan, dict(zip(positions, codings, strict=True)))
-            matches = self._matches(codings, positions, _types(connection, relation, positions))
-            for i, m in enumerate(matches):
-                _create_lookup(connection, f"lookup{i}", m)
-            words = _words(matches)
+            types = _types(connection, relation, positions)
+
+            def count(*, strict: bool) -> tuple[list[np.ndarray], np.ndarray]:
+                matches = self._matches(codings, positions, types, strict=strict)
+                for i, m in enumerate(matches):
+                    _create_lookup(connection, f"lookup{i}", m)
+                words = _words(matches)
+                return _fetch(connection, _query(relation, positions, matches, words, weight), words)
+
             with ThreadPoolExecutor(max_workers=1) as beside, _polling(connection, progress):
                 verification = beside.submit(self._table.verify)
                 try:
-                    codes, counts = _fetch(connection, _query(relation, positions, matches, words, weight), words)
+                    try:
+                        codes, counts = count(strict=isinstance(self._table, ParquetFiles))
+                    except duckdb.ConversionException:  # something is not declared; what exactly, another scan tells
+                        codes, counts = count(strict=False)
                 finally:
                     # A damaged file is the better explanation for whatever the scan stumbled over.
                     verification.result()
@@ -131,11 +139,11 @@ class DuckDBSource:
         return positions(names, self._table.names)
 
     def _matches(
-        self, codings: Sequence[Coding], positions: Sequence[int], types: Mapping[int, str], *, exact: bool = False
+        self, codings: Sequence[Coding], positions: Sequence[int], types: Mapping[int, str], **how: bool
     ) -> list[Match]:
         require_fitting(codings, [column_kind(types[i]) for i in positions])
         return [
-            match(coding, f"c{i}", types[i], self._options, named=f"v{number}", lookup=f"lookup{number}", exact=exact)
+            match(coding, f"c{i}", types[i], self._options, named=f"v{number}", lookup=f"lookup{number}", **how)
             for number, (coding, i) in enumerate(zip(codings, positions, strict=True))
         ]
 
@@ -170,6 +178,8 @@ def _types(connection: duckdb.DuckDBPyConnection, relation: str, positions: Sequ
 
 
 def _create_lookup(connection: duckdb.DuckDBPyConnection, name: str, how: Match) -> None:
+    if how.listed is not None:
+        _create_list(connection, name, how.listed)
     if how.lookup is None:
         return
     columns = [arrow_texts(how.lookup.values), arrow_integers(how.lookup.codes.astype(np.int32))]
@@ -178,6 +188,16 @@ def _create_lookup(connection: duckdb.DuckDBPyConnection, name: str, how: Match)
         f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT CAST(value AS {how.lookup.type}) AS value, code FROM entries"
     )
     connection.unregister("entries")
+
+
+def _create_list(connection: duckdb.DuckDBPyConnection, name: str, texts: Sequence[str]) -> None:
+    columns = [arrow_texts(texts), arrow_integers(np.arange(len(texts)))]
+    connection.register("entries", pa.Table.from_arrays(columns, names=["value", "place"]))
+    connection.execute(f"CREATE TYPE {name} AS ENUM (SELECT value FROM entries ORDER BY place)")
+    connection.unregister("entries")
+    found = connection.execute(f"SELECT unnest(enum_range(NULL::{name}))").fetchall()
+    if [text for (text,) in found] != list(texts):
+        raise InternalError("The engine did not keep a list of values as it was given.")
 
 
 def _words(matches: Sequence[Match]) -> list[Word]:

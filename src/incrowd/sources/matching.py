@@ -4,8 +4,10 @@ The rules are those of `incrowd.sources`. Values are cast here and nowhere else,
 it would round, trim or guess: DuckDB on its own reads '7.5' as the whole number 8, '1_000' as 1000 and
 '2024-02-29 13:00' as a date.
 
-Lists of values become a small table that is joined (never an ENUM: a failed cast to one costs time in proportion to
-its size). The join keeps every row, and what finds no partner is either missing or outside.
+Lists of values become a small table that is joined. The join keeps every row, and what finds no partner is either
+missing or outside. Where all values are expected to be in the list and a table can be scanned again if they are not,
+a cast to an ENUM is faster: of texts that a file keeps in a dictionary, only the dictionary is cast. It gives up at
+the first value that is not listed (to go on would cost time in proportion to the list, for each such value).
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
 _NARROW = (("UTINYINT", 0, 2**8 - 1), ("USMALLINT", 0, 2**16 - 1), ("SMALLINT", -(2**15), 2**15 - 1))
 _INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
+_LONGEST_LIST = 2**12  # beyond, a column is unlikely to be kept in a dictionary, and a join is as fast
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Match:
         keys: how many keys there are, from 0.
         lookup: the table to be joined on the value, if any.
         codes: the code of each key, where they are not the same.
+        listed: the texts of the ENUM that the value is cast to, if any.
     """
 
     value: str
@@ -74,6 +78,7 @@ class Match:
     keys: int
     lookup: Lookup | None = None
     codes: np.ndarray | None = None
+    listed: tuple[str, ...] | None = None
 
 
 def column_kind(sql_type: str) -> str:
@@ -116,7 +121,15 @@ def can_hold(kind: str, domain: Domain) -> bool:
 
 
 def match(
-    coding: Coding, column: str, sql_type: str, options: Options, *, named: str, lookup: str, exact: bool = False
+    coding: Coding,
+    column: str,
+    sql_type: str,
+    options: Options,
+    *,
+    named: str,
+    lookup: str,
+    exact: bool = False,
+    strict: bool = False,
 ) -> Match:
     """How a column of this SQL name and type is coded; `can_hold` must be true of it.
 
@@ -126,8 +139,9 @@ def match(
         sql_type: its type.
         options: what is missing, and how numbers are written.
         named: what the typed value is called in the query.
-        lookup: what the table to be joined is called there.
+        lookup: what the table to be joined, or the ENUM, is called there.
         exact: whether the keys must be the codes.
+        strict: whether the query may fail at a value that is not declared.
     """
     domain, kind = coding.domain, column_kind(sql_type)
     wanted = domain_kind(domain)
@@ -148,6 +162,9 @@ def match(
     narrow = None if exact else _narrow(coding, value, named, missing)
     if narrow is not None:
         return narrow
+    listed = _listed(coding, value, sql_type, options, named, lookup) if strict else None
+    if listed is not None:
+        return listed
     if coding.recode is None and isinstance(domain, IntegerRange | DateRange):
         low, high = (f"CAST('{end}' AS {value_type})" for end in (domain.labels[0], domain.labels[-1]))
         inside = f"{named} BETWEEN {low} AND {high}"
@@ -185,6 +202,23 @@ def _narrow(coding: Coding, value: str, named: str, missing: str) -> Match | Non
             key = f"coalesce(CAST({quick} AS INTEGER), CASE WHEN {missing} THEN {size + 1} ELSE {size} END)"
             return Match(value, quick, key, size + 2, None, codes.astype(smallest_type(int(codes.max()) + 1)))
     return None
+
+
+def _listed(coding: Coding, value: str, sql_type: str, options: Options, named: str, lookup: str) -> Match | None:
+    """Texts by their place in a list of what is declared or missing; not for coarser codes, which make fewer groups."""
+    domain = coding.domain
+    if sql_type != "VARCHAR" or domain_kind(domain) != "text" or coding.recode is not None or coding.other is not None:
+        return None
+    texts = (*domain.labels, *(text for text in dict.fromkeys(options.missing_values) if text not in domain.labels))
+    if len(texts) > _LONGEST_LIST:
+        return None
+    codes = np.full(len(texts) + 1, missing_code(coding))  # the last is the null's
+    codes[: len(domain.labels)] = value_codes(coding)
+    # Only what cannot fail is worked out for a dictionary instead of row by row; the other cast fails where it must.
+    quick = f"enum_code(TRY_CAST({named} AS {lookup}))"
+    key = f"coalesce(CAST(enum_code(CAST({named} AS {lookup})) AS INTEGER), {len(texts)})"
+    codes = codes.astype(smallest_type(int(codes.max()) + 1))
+    return Match(value, quick, key, len(codes), None, codes, texts)
 
 
 def quoted(text: str) -> str:
