@@ -29,8 +29,8 @@ class Rates:
     bytes_a_row: float | None
     bytes_a_cell: float | None
     thinning: float | None
-    walk: float | None
-    walk_bytes: float | None
+    choice: float | None
+    choice_bytes: float | None
     redrawing: float | None
 
     @classmethod
@@ -48,8 +48,8 @@ class Rates:
             bytes_a_row=scanned[-1].figures.get("bytes a row") if scanned else None,
             bytes_a_cell=memory.figures["at most"] if memory else None,
             thinning=thinned.ours.cpu / thinned.figures["records"] if thinned and thinned.ours else None,
-            walk=_more(private, fixed, private.figures["cells"] * NODES) if private else None,
-            walk_bytes=_beyond(
+            choice=_more(private, fixed, private.figures["cells"] * NODES) if private else None,
+            choice_bytes=_beyond(
                 *(record.row("main_job", f"command, many, {levels}") for levels in ("private", "fixed"))
             ),
             redrawing=_more(drawn, None, drawn.figures["records"]) if drawn else None,
@@ -124,20 +124,20 @@ def _lines(rates: Rates) -> Iterator[tuple[str, str, str, str]]:
             f"{_nano(rates.thinning)}: `thinning`, {LARGE}, β = {RATE:g}",
             f"{power(ROWS)} × {_nano(rates.thinning)} = {_long(ROWS * rates.thinning)}",
         )
-    if rates.walk is not None:
+    if rates.choice is not None:
         for nodes in (NODES, 200_000):
             yield (
                 "private choice of levels, processor time",
                 "cells × nodes × time of a cell in a node",
-                f"{_nano(rates.walk)}: `main_job`, Python, many, private less fixed",
-                f"{power(CELLS)} × {nodes:,} × {_nano(rates.walk)} = {_long(CELLS * nodes * rates.walk)}",
+                f"{_nano(rates.choice)}: `main_job`, Python, many, private less fixed",
+                f"{power(CELLS)} × {nodes:,} × {_nano(rates.choice)} = {_long(CELLS * nodes * rates.choice)}",
             )
-    if rates.walk_bytes is not None:
+    if rates.choice_bytes is not None:
         yield (
             "memory of a private choice",
             "cells × bytes a cell",
-            f"{rates.walk_bytes:.0f} bytes: `main_job`, command, many, private less fixed",
-            f"{power(CELLS)} × {rates.walk_bytes:.0f} = {_bytes(CELLS * rates.walk_bytes)}",
+            f"{rates.choice_bytes:.0f} bytes: `main_job`, command, many, private less fixed",
+            f"{power(CELLS)} × {rates.choice_bytes:.0f} = {_bytes(CELLS * rates.choice_bytes)}",
         )
     if rates.redrawing is not None:
         parts = f"in {power(ROWS)} ÷ 2^20 = {math.ceil(ROWS / PART):,} parts"

@@ -222,8 +222,8 @@ def test_the_worked_example_is_right():
         bytes_a_row=5.0,
         bytes_a_cell=64,
         thinning=1e-9,
-        walk=2e-8,
-        walk_bytes=500,
+        choice=2e-8,
+        choice_bytes=500,
         redrawing=1e-7,
     )
     lines = list(paper._lines(rates))
