@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from incrowd.errors import UnreachableError
 from incrowd.recoding import choice, scoring
+from incrowd.recoding import lattice as lattice_module
 from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
 from incrowd.recoding.lattice import Fold, Ladder, Lattice
 from incrowd.recoding.scoring import scores
@@ -89,7 +90,7 @@ def test_nodes_are_numbered_in_counting_order():
     # or not; cells brought together or not; on threads or not.
     st.fixed_dictionaries(
         {
-            "_ROOM": st.sampled_from([0, 1, 8, 10**6]),
+            "ROOM": st.sampled_from([0, 1, 8, 10**6]),
             "_PLACES": st.sampled_from([1, 7, 1 << 22]),
             "_LOOSE": st.sampled_from([0, 4, 100]),
             "_FEW_CELLS": st.sampled_from([0, 1 << 12]),
@@ -103,6 +104,7 @@ def test_every_node_has_the_score_of_its_cells(table, worth, ways):
     with pytest.MonkeyPatch.context() as context:
         for name, value in ways.items():
             context.setattr(scoring, name, value)
+        context.setattr(lattice_module, "ROOM", ways["ROOM"])
         context.setattr(scoring.os, "cpu_count", lambda: 3)
         found = scores(lattice, codes, counts, worth)
     assert found.dtype == np.int64

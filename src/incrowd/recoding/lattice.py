@@ -13,9 +13,10 @@ no rest, and by the renumbering cells to be merged already stand next to each ot
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,8 @@ from incrowd.errors import UnreachableError
 Codes = NDArray[np.int64]
 Node = tuple[int, ...]
 
-_ROOM = 8  # an array is used instead of sorting if it has at most so many places for each cell
+ROOM = 8
+"""An array is used instead of sorting if it has at most so many places for each cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,34 +103,54 @@ class Lattice:
 
     def cells(self, node: Node, columns: Sequence[Codes], counts: Codes) -> tuple[Codes, Codes]:
         """The counts and weights of one node's cells."""
-        cell, found = np.zeros(len(counts), dtype=np.int64), np.zeros(1, dtype=np.int64)
+        cells = Prefixes(np.zeros(len(counts), dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
         for ladder, level, column in zip(self.ladders, node, columns, strict=True):
-            cell, found = lengthened(cell, found, column, ladder.maps[level], ladder.weights[level])
-        present, cell = ranked(cell, len(found))
-        return np.bincount(cell, weights=counts).astype(np.int64), found[present]
+            cells = cells.lengthened(column, ladder.maps[level], ladder.weights[level])
+        records = np.bincount(cells.of, weights=counts, minlength=cells.number).astype(np.int64)
+        present = np.flatnonzero(records)
+        return records[present], cells.weight(present)
 
 
-def lengthened(prefix: Codes, weight: Codes, raw: Codes, to: Codes, weights: Codes) -> tuple[Codes, Codes]:
-    """Prefixes of cells with one more column, at some level, and the weights of these prefixes.
+class Prefixes(NamedTuple):
+    """What stands for the codes that cells have in some columns.
 
-    Not every prefix that has a weight need occur, but there are not many more than cells.
-
-    Args:
-        prefix: what stands for the columns so far.
-        weight: the weight of each prefix.
-        raw: the raw codes of the column.
-        to: the code of each raw code at the level.
-        weights: the weight of each code at the level.
+    Attributes:
+        of: the prefix of each cell, a number.
+        number: how many prefixes there could be; not many more than cells.
+        weight: the weights of some of them.
     """
-    if len(weights) == 1:
-        return prefix, weight + weights[0]
-    longer = prefix * len(weights)
-    longer += to.take(raw)
-    space = len(weight) * len(weights)
-    if space <= _ROOM * len(prefix):
-        return longer, np.add.outer(weight, weights).ravel()
-    found, longer = ranked(longer, space)
-    return longer, weight.take(found // len(weights)) + weights.take(found % len(weights))
+
+    of: Codes
+    number: int
+    weight: Callable[[Codes], Codes]
+
+    def lengthened(self, raw: Codes, to: Codes, weights: Codes) -> Prefixes:
+        """With one more column, at some level.
+
+        Args:
+            raw: the raw code of each cell.
+            to: the code of each raw code at the level.
+            weights: the weight of each code at the level.
+        """
+        size = len(weights)
+        if size == 1:
+            return Prefixes(self.of, self.number, lambda some: self.weight(some) + weights[0])
+        longer = self.of * size
+        longer += to.take(raw)
+        number = self.number * size
+        if number <= ROOM * len(longer):
+            return Prefixes(longer, number, lambda some: self.weight(some // size) + weights.take(some % size))
+        found, longer = ranked(longer, number)
+        weight = self.weight(found // size) + weights.take(found % size)
+        return Prefixes(longer, len(found), weight.take)
+
+    def chosen(self, some: Codes) -> tuple[Prefixes, Codes]:
+        """Some prefixes, in order and numbered anew; and which cells have one of them."""
+        number = np.full(self.number, -1, dtype=np.int32)
+        number[some] = np.arange(len(some), dtype=np.int32)
+        of = number.take(self.of)
+        at = np.flatnonzero(of >= 0)
+        return Prefixes(of.take(at).astype(np.int64), len(some), self.weight(some).take), at
 
 
 class Fold:
@@ -226,7 +248,7 @@ def totals(counts: Codes, at: Codes) -> Codes:
 
 def ranked(keys: Codes, space: int) -> tuple[Codes, Codes]:
     """The different keys, all below `space`, in order, and the rank of each key among them."""
-    if space <= _ROOM * len(keys):
+    if space <= ROOM * len(keys):
         present = np.zeros(space, dtype=np.bool_)
         present[keys] = True
         rank = np.cumsum(present, dtype=np.int64)

@@ -30,11 +30,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.histogram import smallest_type
-from incrowd.recoding.lattice import Codes, Lattice, Node, lengthened, starts
+from incrowd.recoding.lattice import ROOM, Codes, Lattice, Node, Prefixes, starts
 
 Floats = NDArray[np.float64]
 
-_ROOM = 8  # an array is used if it has at most so many places for each cell
 _PLACES = 1 << 22  # of one array; where more are needed, prefixes take turns
 _LOOSE = 4  # up to so many cells for each prefix, it is worth looking for some that are alone
 _FEW_CELLS = 1 << 12  # not worth bringing together
@@ -75,14 +74,12 @@ class _Cells(NamedTuple):
     """Some cells of a table whose first columns have their levels.
 
     Attributes:
-        prefix: what stands for the first columns.
-        weight: the weight of each prefix.
+        prefixes: what stands for the first columns.
         rows: for each, a cell of the table that has its raw codes.
         counts: their records; floating-point numbers, since they are to be added up, and exact.
     """
 
-    prefix: Codes
-    weight: Codes
+    prefixes: Prefixes
     rows: Codes
     counts: Floats
 
@@ -120,9 +117,8 @@ class _Scoring:
         self._adding = Lock()
         self._workers: Workers | None = None
         size = len(counts)
-        self._top = _Cells(
-            np.zeros(size, np.int64), np.zeros(1, np.int64), np.arange(size, dtype=np.int32), counts.astype(np.float64)
-        )
+        everything = Prefixes(np.zeros(size, dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
+        self._top = _Cells(everything, np.arange(size, dtype=np.int32), counts.astype(np.float64))
 
     def run(self) -> Codes:
         """The scores."""
@@ -138,49 +134,48 @@ class _Scoring:
     def _descend(self, cells: _Cells, levels: Node) -> None:
         """Score every node that begins with these levels."""
         depth = len(levels)
-        prefix, weight, rows, counts = cells
-        if len(prefix) == 0:
+        prefixes, rows, counts = cells
+        if len(rows) == 0:
             return
-        if len(weight) * self.room[depth] <= _ROOM * len(prefix):
+        if prefixes.number * self.room[depth] <= ROOM * len(rows):
             self._unfold(cells, levels)
             return
-        last = depth == len(self.order) - 1
         raw = self.codes[depth].take(rows)
         for level, (to, weights) in enumerate(zip(self.maps[depth], self.weights[depth], strict=True)):
-            longer = _Cells(*lengthened(prefix, weight, raw, to, weights), rows, counts)
-            records = _added(counts, longer.prefix, len(longer.weight))
-            here = (*levels, level)
-            if last:
-                self._add(here, _dot(self.worth.values(records.astype(np.int64)), longer.weight))
+            here, longer = (*levels, level), prefixes.lengthened(raw, to, weights)
+            records = _added(counts, longer.of, longer.number)
+            crowds = np.flatnonzero(records >= self.least)
+            if depth == len(self.order) - 1:
+                values = self.worth.values(records.take(crowds).astype(np.int64))
+                self._add(here, _dot(values, longer.weight(crowds)))
                 continue
-            below = self._followed(longer, records, here)
+            del records
+            below = self._followed(_Cells(longer, rows, counts), crowds, here)
             if level:
                 below = self._merged(below, depth + 1)
-            del longer
+            del longer, crowds
             if self._workers is not None and depth + 1 == _SHARED_DEPTH:
                 self._workers.do(partial(self._descend, below, here))
             else:
                 self._descend(below, here)
             del below
 
-    def _followed(self, cells: _Cells, records: Floats, levels: Node) -> _Cells:
-        """The cells that are still to be looked at, after those alone under their prefix have been scored."""
-        prefix, weight, *_ = cells
-        follow = records >= self.least
-        if len(weight) * _LOOSE > len(prefix):
-            alone = np.bincount(prefix, minlength=len(weight)) == 1
-            alone &= follow
+    def _followed(self, cells: _Cells, crowds: Codes, levels: Node) -> _Cells:
+        """The cells under these prefixes, except those alone under theirs, which are scored."""
+        prefixes = cells.prefixes
+        if prefixes.number * _LOOSE > len(cells.rows):
+            alone = np.bincount(prefixes.of, minlength=prefixes.number).take(crowds) == 1
             if alone.any():
-                self._score_alone(_chosen(cells, alone), levels)
-                follow ^= alone
-        return cells if follow.all() else _chosen(cells, follow)
+                self._score_alone(_under(cells, crowds[alone]), levels)
+                crowds = crowds[~alone]
+        return cells if len(crowds) == prefixes.number else _under(cells, crowds)
 
     def _score_alone(self, cells: _Cells, levels: Node) -> None:
         """Add what these cells, each alone under its prefix, add to every node that begins with these levels."""
-        prefix, weight, rows, counts = cells
+        prefixes, rows, counts = cells
         values = self.worth.values(counts.astype(np.int64))
         total = int(values.sum())
-        found = np.full((), _dot(values, weight.take(prefix)), dtype=np.int64)
+        found = np.full((), _dot(values, prefixes.weight(prefixes.of)), dtype=np.int64)
         for depth in range(len(levels), len(self.order)):
             by_level = [
                 total * same if same is not None else _dot(values, weights.take(to).take(self.codes[depth].take(rows)))
@@ -192,21 +187,18 @@ class _Scoring:
     def _unfold(self, cells: _Cells, levels: Node) -> None:
         """Score every node that begins with these levels from arrays of all that could stand behind some prefixes."""
         depth = len(levels)
-        prefix, weight, rows, counts = cells
         share = max(1, _PLACES // self.room[depth])
-        for first in range(0, len(weight), share):
-            some = weight[first : first + share]
-            if len(some) < len(weight):
-                at = np.flatnonzero((prefix >= first) & (prefix < first + share))
-                part = _Cells(prefix.take(at) - first, some, rows.take(at), counts.take(at))
-            else:
-                part = cells
-            place = self._suffixes(part.rows, depth)
-            place *= len(some)
-            place += part.prefix
-            array = _added(part.counts, place, len(some) * self.room[depth]).astype(self.narrow)
-            del part, place
-            self._add(levels, self._array_scores(array, 1, some, depth, ()))
+        for first in range(0, cells.prefixes.number, share):
+            some = cells
+            if share < cells.prefixes.number:
+                some = _under(cells, np.arange(first, min(first + share, cells.prefixes.number)))
+            place = self._suffixes(some.rows, depth)
+            place *= some.prefixes.number
+            place += some.prefixes.of
+            array = _added(some.counts, place, some.prefixes.number * self.room[depth]).astype(self.narrow)
+            weight = some.prefixes.weight(np.arange(some.prefixes.number))
+            del some, place
+            self._add(levels, self._array_scores(array, 1, weight, depth, ()))
 
     def _suffixes(self, rows: Codes, depth: int) -> Codes:
         """The raw codes of the columns from a depth on, as one number below `room`."""
@@ -217,20 +209,20 @@ class _Scoring:
 
     def _merged(self, cells: _Cells, depth: int) -> _Cells:
         """The same cells, those of equal prefix and suffix brought together if there are many such."""
-        prefix, weight, rows, counts = cells
-        room = self.room[depth]
-        if len(rows) < _FEW_CELLS or len(weight) * room >= 1 << 63 or len(weight) * room <= _ROOM * len(rows):
+        prefixes, rows, counts = cells
+        space = prefixes.number * self.room[depth]
+        if len(rows) < _FEW_CELLS or space >= 1 << 63 or space <= ROOM * len(rows):
             return cells
         keys = self._suffixes(rows, depth)
-        keys += prefix * room
+        keys += prefixes.of * self.room[depth]
         some = keys[(keys * _MIXER).view(np.uint64) < _SAMPLED]
         if 2 * len(np.unique(some)) > len(some):
             return cells
         order = np.argsort(keys)
         at = np.flatnonzero(starts(keys.take(order)))
-        counts = np.add.reduceat(counts.take(order), at)
         first = order.take(at)
-        return _Cells(prefix.take(first), weight, rows.take(first), counts)
+        counts = np.add.reduceat(counts.take(order), at)
+        return _Cells(prefixes._replace(of=prefixes.of.take(first)), rows.take(first), counts)
 
     def _array_scores(self, array: Codes, before: int, weight: Codes, depth: int, levels: Node) -> Codes:
         """The scores of all nodes, given the levels of some columns; the others are raw along the axes of an array.
@@ -288,12 +280,10 @@ def _composed(steps: Sequence[Codes]) -> list[Codes]:
     return maps
 
 
-def _chosen(cells: _Cells, which: NDArray[np.bool_]) -> _Cells:
-    """The cells under some prefixes, which are numbered anew."""
-    prefix, weight, rows, counts = cells
-    at = np.flatnonzero(which.take(prefix))
-    number = np.cumsum(which) - 1
-    return _Cells(number.take(prefix.take(at)), weight[which], rows.take(at), counts.take(at))
+def _under(cells: _Cells, some: Codes) -> _Cells:
+    """The cells under some prefixes."""
+    prefixes, at = cells.prefixes.chosen(some)
+    return _Cells(prefixes, cells.rows.take(at), cells.counts.take(at))
 
 
 def _added(counts: Floats, places: Codes, size: int) -> Floats:
