@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from incrowd.domain import Recode
-from incrowd.errors import DataError, ParameterError
+from incrowd.errors import DataError, InternalError, ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,7 +71,9 @@ class Column:
                 f"The recoding of column {self.name!r} covers {len(to)} codes, the column has {len(self.labels)}.",
                 code="parameter-combination",
             )
-        return Column(self.name, recode.labels, to[self.codes])
+        groups = Column(self.name, recode.labels, to)  # checked here, once for each code and not for each cell
+        same = len(groups.labels) == len(to) and np.array_equal(to, np.arange(len(to)))
+        return _with_codes(groups, self.codes if same else groups.codes[self.codes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +102,7 @@ class Histogram:
         counts = _whole(counts)
         if any(len(column.codes) != len(counts) for column in columns):
             raise ParameterError("Codes and counts are not equally many.", code="parameter-combination")
-        if not counts.all():
-            present = counts > 0
-            counts = counts[present]
-            columns = tuple(_with_codes(c, c.codes[present]) for c in columns)
-        codes, counts = _group([c.codes for c in columns], [len(c.labels) for c in columns], counts)
-        return cls(tuple(_with_codes(c, code) for c, code in zip(columns, codes, strict=True)), _frozen(counts))
+        return _grouped(*_present(columns, counts))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -116,6 +113,30 @@ class Histogram:
     def total(self) -> int:
         """The number of records."""
         return int(self.counts.sum())
+
+    @cached_property
+    def tallies(self) -> dict[str, np.ndarray]:
+        """For each column, how many records have each of its labels."""
+        exact = self.total < _EXACT_FLOAT
+        counts = self.counts.astype(np.float64 if exact else np.int64)
+        tallies = {}
+        for c in self.columns:
+            if exact:
+                tally = np.bincount(c.codes, weights=counts, minlength=len(c.labels)).astype(np.int64)
+            else:
+                tally = np.zeros(len(c.labels), dtype=np.int64)
+                np.add.at(tally, c.codes, counts)
+            tallies[c.name] = _frozen(tally)
+        return tallies
+
+    @cached_property
+    def sizes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The different sizes of cells, in order, and how many cells have each."""
+        if not len(self) or self.counts.max() > len(self):
+            return np.unique(self.counts, return_counts=True)
+        cells = np.bincount(self.counts)
+        sizes = np.flatnonzero(cells)
+        return sizes, cells[sizes]
 
     @property
     def domain_size(self) -> int:
@@ -150,8 +171,7 @@ class Histogram:
         """Coarsens the named columns; cells that become equal are merged."""
         for name in recodes:
             self[name]
-        columns = [c.recode(recodes[c.name]) if c.name in recodes else c for c in self.columns]
-        return Histogram.of(columns, self.counts)
+        return _grouped([c.recode(recodes[c.name]) if c.name in recodes else c for c in self.columns], self.counts)
 
     def project(self, names: Sequence[str]) -> Histogram:
         """Keeps only these columns, in this order, summing over all others."""
@@ -176,12 +196,36 @@ class Histogram:
 
     def with_counts(self, counts: np.ndarray) -> Histogram:
         """The same cells with other counts; cells whose count is zero vanish."""
-        return Histogram.of(self.columns, counts)
+        counts = _whole(counts)
+        if len(counts) != len(self):
+            raise ParameterError("Cells and counts are not equally many.", code="parameter-combination")
+        columns, counts = _present(self.columns, counts)
+        return Histogram(tuple(columns), _frozen(counts))  # in order and all different still
 
     def where(self, mask: np.ndarray) -> Histogram:
         """Only the cells at which `mask` is true."""
         mask = np.asarray(mask, dtype=bool)
-        return Histogram.of([_with_codes(c, c.codes[mask]) for c in self.columns], self.counts[mask])
+        if len(mask) != len(self):
+            raise ParameterError("Cells and a choice of them are not equally many.", code="parameter-combination")
+        return self.at(np.flatnonzero(mask))
+
+    def at(self, places: np.ndarray) -> Histogram:
+        """Only the cells at these places, which must be ascending."""
+        columns = tuple(_with_codes(c, c.codes[places]) for c in self.columns)
+        return Histogram(columns, _frozen(self.counts[places]))
+
+    def places(self, cells: Histogram) -> np.ndarray:
+        """Where each cell of another histogram of the same columns is among the cells of this one; −1 if nowhere."""
+        if not self._same_columns(cells) or not self.columns:
+            raise ParameterError(
+                "Only histograms of the same columns have the same cells.", code="parameter-combination"
+            )
+        if not len(self):
+            return np.full(len(cells), -1)
+        both = [np.concatenate([a.codes, b.codes]) for a, b in zip(self.columns, cells.columns, strict=True)]
+        keys, sought = np.split(_keys(both, [len(c.labels) for c in self.columns]), [len(self)])
+        places = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
+        return np.where(keys[places] == sought, places, -1)
 
     def decode(self, count: str | None = "count", *, plain: bool = False) -> pa.Table:
         """The cells as an Arrow table: text columns (null is missing) and, unless `count` is None, their counts.
@@ -228,7 +272,7 @@ class Histogram:
             first, last = np.searchsorted(ends, [start, stop - 1], side="right")
             cells = slice(int(first), int(last) + 1)
             repeats = np.minimum(ends[cells], stop) - np.maximum(ends[cells] - self.counts[cells], start)
-            arrays = [_arrow(column, np.repeat(column.codes[cells], repeats), plain) for column in self.columns]
+            arrays = [_arrow(column, column.codes[cells], plain, repeats) for column in self.columns]
             yield pa.RecordBatch.from_arrays(arrays, names=list(self.names))
 
     def to_pandas(self, count: str | None = "count") -> pd.DataFrame:
@@ -300,6 +344,20 @@ def arrow_texts(texts: Sequence[str]) -> pa.Array:
     encoded = [text.encode() for text in texts]
     ends = np.cumsum([0, *map(len, encoded)]).astype(np.int32)
     return pa.Array.from_buffers(pa.string(), len(encoded), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+
+
+def _present(columns: Sequence[Column], counts: np.ndarray) -> tuple[Sequence[Column], np.ndarray]:
+    """Without the rows that stand for no record."""
+    if counts.all():
+        return columns, counts
+    present = np.flatnonzero(counts)
+    return [_with_codes(c, c.codes[present]) for c in columns], counts[present]
+
+
+def _grouped(columns: Sequence[Column], counts: np.ndarray) -> Histogram:
+    """The histogram of rows that are known to be sound, each of which stands for some records."""
+    codes, counts = _group([c.codes for c in columns], [len(c.labels) for c in columns], counts)
+    return Histogram(tuple(_with_codes(c, code) for c, code in zip(columns, codes, strict=True)), _frozen(counts))
 
 
 def _group(codes: list[np.ndarray], sizes: list[int], counts: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
@@ -404,9 +462,13 @@ def _frozen(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _arrow(column: Column, codes: np.ndarray, plain: bool) -> pa.Array:
+def _arrow(column: Column, codes: np.ndarray, plain: bool, repeats: np.ndarray | None = None) -> pa.Array:
+    """The values of some codes, each as often as `repeats` says."""
     import pyarrow as pa
 
+    # Looked for once in each cell, and not by Arrow once more in each record.
+    if codes.size and int(codes.max()) >= len(column.labels):
+        raise InternalError("a column holds a code without a label")
     texts = [label for label in column.labels if label is not None]
     # Signed indices: pandas cannot take unsigned ones.
     signed = codes.astype(np.min_scalar_type(-len(column.labels) - 1))
@@ -415,7 +477,10 @@ def _arrow(column: Column, codes: np.ndarray, plain: bool) -> pa.Array:
         gap = column.labels.index(None)
         missing = codes == gap
         signed -= codes > gap
-    encoded = pa.DictionaryArray.from_arrays(arrow_integers(signed, missing), arrow_texts(texts))
+    if repeats is not None:
+        signed = np.repeat(signed, repeats)
+        missing = None if missing is None else np.repeat(missing, repeats)
+    encoded = pa.DictionaryArray.from_arrays(arrow_integers(signed, missing), arrow_texts(texts), safe=False)
     return encoded.dictionary_decode() if plain else encoded
 
 

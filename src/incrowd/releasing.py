@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from incrowd.randomness import RandomSource
     from incrowd.releases.entries import Promise
     from incrowd.releases.kinds import Made
-    from incrowd.releases.release import Release
+    from incrowd.releases.release import Release, Staged
 
 Progress = Callable[[str, float], None]
 
@@ -94,7 +95,7 @@ def release_copies(
     from incrowd.randomness import RandomSource
     from incrowd.releases.certificate import load_secret_key, sha256, sign
     from incrowd.releases.kinds import kind_of
-    from incrowd.releases.release import require_free
+    from incrowd.releases.release import require_free, staged, write_around
 
     def tell(what: str, part: float) -> None:
         if progress is not None:
@@ -141,20 +142,27 @@ def release_copies(
     counted = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
     prepared = kind.prepare(settings, counted, tell)
     settings = prepared.settings  # with what only the table could decide
-    settle = _charge(plan, kind.spending(settings), copies)
-    made = []
-    for number in range(copies):
-        tell("drawing", number / copies)
-        one = _make(plan, attributes, settings, counted, kind.draw(prepared, source), source, copies)
-        made.append(one if key is None else replace(one, certificate=sign(one.certificate, key)))
-    digests = [one.certificate["digest"] for one in made]
-    digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
-    made = [replace(one, settle=lambda: settle(digest)) for one in made]
-    for number, place in enumerate(folders):
-        tell("writing", number / copies)
-        made[number].save(place)
+    made: list[Release] = []
+    with ExitStack() as stack:
+        # A folder that cannot be made is found out before the budget is spent.
+        stages = [stack.enter_context(staged(place)) for place in folders]
+        settle = _charge(plan, kind.spending(settings), copies)
+        for number in range(copies):
+            tell("drawing", number / copies)
+            drawn, stage = kind.draw(prepared, source), stages[number] if stages else None
+            one = _make(plan, attributes, settings, counted, drawn, source, copies, stage)
+            one = one if key is None else replace(one, certificate=sign(one.certificate, key))
+            if stage is not None:
+                write_around(one, stage.public, stage.internal, internal_folder(stage.folder))
+            made.append(one)
+        digests = [one.certificate["digest"] for one in made]
+        digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
+        for number, complete in enumerate(stages):
+            tell("writing", number / copies)
+            complete.appear()
+            settle(digest)
     tell("done", 1.0)
-    return made
+    return [replace(one, settle=lambda: settle(digest)) for one in made]
 
 
 def read_policy(policy: Any) -> Policy:
@@ -287,8 +295,9 @@ def _make(
     made: Made,
     source: RandomSource,
     copies: int,
+    stage: Staged | None,
 ) -> Release:
-    """Certificate and reports around what the mechanism gave."""
+    """Certificate and reports around what the mechanism gave; if there are folders already, its table is in them."""
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
@@ -299,7 +308,8 @@ def _make(
     reports = import_module(f"incrowd.reports.{name}_report")
     void = not source.secure
     with ThreadPoolExecutor(1) as aside:
-        files = aside.submit(files_of, policy, made.published)  # as slow as the reports, and independent of them
+        # As slow as the reports, and independent of them.
+        files = aside.submit(files_of, policy, made.published, None if stage is None else stage.public)
         report = reports.public_report(policy, settings, made.published, made.statement, void=void)
         internal = {
             "report.html": reports.internal_report(policy, attributes, settings, table, made, void=void),

@@ -9,7 +9,7 @@ import pytest
 
 from incrowd import histogram
 from incrowd.domain import Recode
-from incrowd.errors import DataError, ParameterError
+from incrowd.errors import DataError, InternalError, ParameterError
 from incrowd.histogram import Column, Histogram
 
 SEX = ("female", "male", None)
@@ -113,6 +113,48 @@ def test_thinning_and_suppressing_keep_the_order():
     assert len(h.where(h.counts > 99)) == 0
 
 
+def test_a_choice_and_counts_must_fit_the_cells():
+    h = of([(0, 5), (1, 30)])
+    for wrong in (lambda: h.where(np.array([True])), lambda: h.with_counts(np.array([1, 1, 1]))):
+        with pytest.raises(ParameterError):
+            wrong()
+
+
+def test_recoding_to_a_group_without_a_label_is_refused():
+    with pytest.raises(ParameterError):
+        of([(0, 5)]).recode({"sex": Recode(np.array([0, 1, 2]), ("a", "b"))})
+
+
+@pytest.mark.parametrize("largest", [1, 2**54])
+def test_how_many_records_have_each_label(largest):
+    h = of([(0, 5), (2, 5), (2, 99)], [3, largest, 7])
+    assert h.tallies["sex"].tolist() == [3, 0, largest + 7]
+    assert {age: n for age, n in enumerate(h.tallies["age"].tolist()) if n} == {5: largest + 3, 99: 7}
+
+
+@pytest.mark.parametrize("counts", [[1, 3, 1, 2, 3], [1, 10**12, 1, 2, 10**12], []])
+def test_how_many_cells_have_each_size(counts):
+    sizes, cells = of([(0, age) for age in range(len(counts))], counts or None).sizes
+    assert dict(zip(sizes.tolist(), cells.tolist(), strict=True)) == Counter(counts)
+    assert sizes.tolist() == sorted(set(counts))
+
+
+@pytest.mark.parametrize("wide", [AGE, tuple(map(str, range(2**16)))])
+def test_where_the_cells_of_another_histogram_are(wide):
+    names = ("a", "b", "c", "d", "e")  # with wide labels, more combinations than 64 bits can tell apart
+    rng = np.random.default_rng(4)
+    rows = np.unique(rng.integers(0, 3, (40, 5)), axis=0)
+    some, rest = rows[::2], rows[1::2]
+    h = of(some, labels=(wide,) * 5, names=names)
+    sought = of(np.concatenate([some[3:9], rest[:5]]), labels=(wide,) * 5, names=names)
+    expected = [list(cells(h)).index(cell) if cell in cells(h) else -1 for cell in cells(sought)]
+    assert h.places(sought).tolist() == expected
+    assert -1 in expected
+    assert of([], labels=(wide,) * 5, names=names).places(sought).tolist() == [-1] * len(sought)
+    with pytest.raises(ParameterError):
+        h.places(sought.project(names[:4]))
+
+
 def test_equality_is_of_content():
     h = of([(0, 5), (1, 9)])
     assert h == of([(1, 9), (0, 5)])
@@ -163,6 +205,13 @@ def test_expanding_gives_one_row_per_record_in_the_order_of_cells(rows):
     got = list(itertools.chain.from_iterable(zip(*batch.to_pydict().values(), strict=True) for batch in batches))
     assert got == expected
     assert h.expand().to_pydict() == {"sex": [r[0] for r in expected], "age": [r[1] for r in expected]}
+
+
+def test_a_code_without_a_label_is_never_written():
+    h = of([(0, 5), (1, 30)])
+    broken = Histogram((histogram._with_codes(h["sex"], np.array([0, 3])), h["age"]), h.counts)
+    with pytest.raises(InternalError):
+        broken.expand()
 
 
 def test_nothing_expands_to_an_empty_table():

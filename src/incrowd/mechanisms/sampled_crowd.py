@@ -8,7 +8,7 @@ fixed in the policy, or chosen here on the full table with their own share of ε
 composition.
 
 *What must not be published* for this to hold: the size of the sample and the number of suppressed records. They leave
-this module only inside `Outcome.sample`, which is for the publisher's internal report.
+this module only inside `Outcome`, for the publisher's internal report.
 
 If the table itself is a β-sample of the population ("already sampled"), nothing is sampled here, levels must be
 fixed, and the promise is about the population that it was drawn from.
@@ -16,8 +16,9 @@ fixed, and the promise is about the population that it was drawn from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -51,10 +52,15 @@ class CrowdSettings:
         """ε₂: what is left for the crowd after the choice, rounded down."""
         return crowd.left_after(self.epsilon, self.selection_epsilon)
 
+    @cached_property
+    def delta_at(self) -> Callable[[float], float]:
+        """The exact δ of the crowd at any ε. A release asks for some of them several times, so they are kept."""
+        return cache(crowd.CrowdProfile(self.k, self.beta).delta)
+
     @property
     def exact_delta(self) -> float:
         """The δ that these settings really have; at most the one promised."""
-        return crowd.exact_delta(self.k, self.beta, self.crowd_epsilon)
+        return self.delta_at(self.crowd_epsilon)
 
     @property
     def kept(self) -> bool:
@@ -70,11 +76,13 @@ class Outcome:
         published: the release: every cell holds k records or more.
         levels: the level at which each column is shown.
         sample: the recoded sample before suppression. For the publisher's eyes only.
+        recoded: the full table that the sample was drawn from, as the release shows it. For the publisher's eyes only.
     """
 
     published: Histogram
     levels: Mapping[str, int]
     sample: Histogram
+    recoded: Histogram
 
 
 def settle(release: SampledCrowd) -> CrowdSettings:
@@ -168,7 +176,7 @@ def run(
     # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one.
     counts = recoded.counts if settings.already_sampled else source.binomial(recoded.counts, settings.beta)
     sample = recoded.with_counts(counts)
-    return Outcome(sample.where(sample.counts >= settings.k), levels, sample)
+    return Outcome(sample.where(sample.counts >= settings.k), levels, sample, recoded)
 
 
 def choose_levels(

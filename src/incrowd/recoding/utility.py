@@ -14,8 +14,8 @@ None of this may be published: it is read off the raw table.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass
 from functools import cached_property
 from itertools import combinations
 
@@ -25,14 +25,12 @@ from numpy.typing import NDArray
 from incrowd.domain import Recode
 from incrowd.errors import DataError, ParameterError
 from incrowd.guarantees._numbers import require_count
-from incrowd.histogram import Column, Histogram
-
-Floats = NDArray[np.float64]
+from incrowd.histogram import Histogram
+from incrowd.recoding.pairs import Floats, Sums, paired_sums, totals
 
 SANITY = 0.001
 """Relative errors are taken against no less than this share of the table: a miscounted person or two is no disaster."""
 
-_DENSE = 2**20  # tables of possible cells up to this size are filled directly
 _EXACT_SQUARES = 2**31  # a table of fewer records has a sum of squared counts below 2**63
 
 
@@ -61,6 +59,7 @@ class Comparison:
         sample: the recoded records of which some were published: `before` recoded, or a random sample of that.
         published: the records of the sample that were published.
         rate: the sampling rate; published counts divided by it stand for records of the table.
+        whole: `before` recoded, if it is at hand.
     """
 
     before: Histogram
@@ -68,22 +67,26 @@ class Comparison:
     sample: Histogram
     published: Histogram
     rate: float = 1.0
+    whole: InitVar[Histogram | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, whole: Histogram | None) -> None:
         if not self.before.total or not self.before.columns:
             raise DataError("A table without records or columns has no information to lose.", code="data-empty")
         shapes = {name: (len(recode.to), recode.labels) for name, recode in self.recodes.items()}
         fits = {c.name: len(c.labels) for c in self.before.columns} == {n: base for n, (base, _) in shapes.items()}
         fits &= all(
             h.names == self.before.names and all(c.labels == shapes[c.name][1] for c in h.columns)
-            for h in (self.sample, self.published)
+            for h in (self.sample, self.published, *([] if whole is None else [whole]))
             if fits
         )
+        fits &= whole is None or whole.total == self.before.total
         if not fits or self.published.total > self.sample.total:
             raise ParameterError(
                 "The table, its recoding, the sample and what was published of it do not belong together.",
                 code="parameter-combination",
             )
+        if whole is not None:
+            self.__dict__["recoded"] = whole
 
     @property
     def suppressed(self) -> int:
@@ -103,13 +106,29 @@ class Comparison:
     @cached_property
     def beside(self) -> NDArray[np.int64]:
         """For each cell of `recoded`, how many of its records were published."""
-        return _beside(self.recoded, self.published)
+        places = self.recoded.places(self.published)
+        if np.any(places < 0):
+            raise ParameterError("Something was published that the table does not hold.", code="parameter-combination")
+        counts = np.zeros(len(self.recoded), dtype=np.int64)
+        counts[places] = self.published.counts
+        return counts
+
+    @cached_property
+    def grouped(self) -> dict[str, NDArray[np.int64]]:
+        """For each column, how many records of the table are shown as each of its labels, once it is recoded."""
+        values = self.before.tallies
+        return {n: totals(r.to, values[n], len(r.labels)).astype(np.int64) for n, r in self.recodes.items()}
 
     @cached_property
     def marginals(self) -> tuple[Marginal, ...]:
         """Every column and every pair of columns."""
-        names = self.before.names
-        return tuple(_marginal(self, chosen) for chosen in [*((n,) for n in names), *combinations(names, 2)])
+        before, after = self.before.tallies, self.published.tallies
+        singles = [
+            _marginal(self, (name,), *(Sums(side[name].astype(np.float64)) for side in (before, after)))
+            for name in self.before.names
+        ]
+        pairs = {pair: _marginal(self, pair, *sums) for pair, *sums in paired_sums(self.before, self.published)}
+        return (*singles, *(pairs[pair] for pair in combinations(self.before.names, 2)))
 
 
 # --- record by record -----------------------------------------------------------------------------------------------
@@ -134,7 +153,7 @@ def information_by_column(comparison: Comparison) -> dict[str, float]:
         covered = comparison.covered[column.name]
         domain = int(covered.sum())
         worth = np.ones(len(covered)) if domain == 1 else (domain - covered) / (domain - 1)
-        whole = math.fsum(worth * _counts(column, comparison.published.counts))
+        whole = _exact_sum(worth * comparison.published.tallies[column.name])
         kept[column.name] = whole / comparison.sample.total if comparison.sample.total else 0.0
     return kept
 
@@ -151,20 +170,16 @@ def nonuniform_entropy(comparison: Comparison) -> float:
     """
     total = comparison.before.total
     shares = []
-    for column, seen, shown in zip(
-        comparison.before.columns, comparison.sample.columns, comparison.published.columns, strict=True
-    ):
-        values = _counts(column, comparison.before.counts)
-        to = comparison.recodes[column.name].to
-        groups = _totals(to, values, len(seen.labels))
+    for name in comparison.before.names:
+        values, groups = comparison.before.tallies[name], comparison.grouped[name]
+        to = comparison.recodes[name].to
         with np.errstate(divide="ignore", invalid="ignore"):
             bits = np.where(values > 0, values * np.log2(groups[to] / values), 0.0)
-            inside = np.where(groups > 0, _totals(to, bits, len(groups)) / groups, 0.0)
+            inside = np.where(groups > 0, totals(to, bits, len(groups)) / groups, 0.0)
             outside = np.where(groups > 0, np.log2(total / groups), 0.0)
-        sampled = _counts(seen, comparison.sample.counts)
-        published = _counts(shown, comparison.published.counts)
-        worst = math.fsum(sampled * (inside + outside))
-        lost = math.fsum(published * inside) + math.fsum((sampled - published) * (inside + outside))
+        sampled, published = comparison.sample.tallies[name], comparison.published.tallies[name]
+        worst = _exact_sum(sampled * (inside + outside))
+        lost = _exact_sum(published * inside) + _exact_sum((sampled - published) * (inside + outside))
         # Nothing to lose, or nothing sampled: then all is lost that there was.
         shares.append(lost / worst if worst > 0 else float(not sampled.any() and np.count_nonzero(values) > 1))
     return math.fsum(shares) / len(shares)
@@ -211,20 +226,23 @@ def kl_divergence(comparison: Comparison) -> float:
     over the whole domain; ARX does the same, except that it adds the latter only where nothing was published. Infinite
     if the sample missed a crowd altogether and nothing was suppressed: then the release rules out what is there.
     """
-    fine = comparison.before
-    table, shown = comparison.recoded, comparison.beside
-    width = np.zeros(len(table))
+    fine, table = comparison.before, comparison.recoded
+    there = np.flatnonzero(comparison.beside)
+    width = np.zeros(len(there))
     for column in table.columns:
-        width += np.log2(comparison.covered[column.name])[column.codes]
+        width += np.log2(comparison.covered[column.name])[column.codes[there]]
     domain = math.fsum(math.log2(len(column.labels)) for column in fine.columns)
     records = comparison.sample.total
     hidden = comparison.suppressed / records if records else 1.0
-    with np.errstate(divide="ignore"):
-        here = np.log2(shown / max(records, 1)) - width
-        everywhere = np.log2(np.float64(hidden)) - domain
-        told = np.logaddexp2(here, everywhere)
-    p, by_crowd = fine.counts / fine.total, table.counts / fine.total
-    return max(0.0, float(np.dot(p, np.log2(p)) - np.dot(by_crowd, told)))
+    everywhere = math.log2(hidden) - domain if hidden else -math.inf
+    told = np.logaddexp2(np.log2(comparison.beside[there] / max(records, 1)) - width, everywhere)
+    sizes, cells = fine.sizes
+    elsewhere = fine.total - int(table.counts[there].sum())
+    # Σ p log₂ p, and Σ p log₂ q over what is shown and what is not.
+    own = _exact_sum(cells * sizes / fine.total * np.log2(sizes / fine.total))
+    seen = _exact_sum(table.counts[there] / fine.total * told)
+    unseen = elsewhere / fine.total * everywhere if elsewhere else 0.0
+    return max(0.0, own - seen - unseen)
 
 
 def pmse(comparison: Comparison) -> float:
@@ -252,10 +270,9 @@ def query_error(comparison: Comparison) -> float:
     return math.fsum(marginal.query_error for marginal in comparison.marginals) / len(comparison.marginals)
 
 
-def _marginal(comparison: Comparison, names: Sequence[str]) -> Marginal:
+def _marginal(comparison: Comparison, names: tuple[str, ...], before: Sums, after: Sums) -> Marginal:
     """Only cells that occur in the table are looked at: whatever else was published lies in cells with p = 0."""
-    cells, truth = _summed(comparison.before, names)
-    shown, counts = _summed(comparison.published, names)
+    cells, truth = before.occurring()
     sought, width = np.zeros_like(cells), np.ones(len(cells))
     place = 1
     for name in reversed(names):
@@ -266,66 +283,16 @@ def _marginal(comparison: Comparison, names: Sequence[str]) -> Marginal:
         width *= comparison.covered[name][codes]
         place *= len(recode.labels)
     total, published = comparison.before.total, comparison.published.total
-    spread = _looked_up(sought, shown, counts) / width
+    spread = after.at(sought) / width
     error = np.abs(spread / comparison.rate - truth) / np.maximum(truth, SANITY * total)
     apart = 0.25
     if published:
         p, q = truth / total, spread / published
         # Where p = 0, (p−q)²/(p+q) is q; all of these add up to the part of q that is not where p is.
-        apart = (math.fsum((p - q) ** 2 / (p + q)) + max(0.0, 1.0 - math.fsum(q))) / 8
-    return Marginal(tuple(names), min(apart, 0.25), float(error.mean()))
+        apart = (_exact_sum((p - q) ** 2 / (p + q)) + max(0.0, 1.0 - _exact_sum(q))) / 8
+    return Marginal(names, min(apart, 0.25), float(error.mean()))
 
 
-def _summed(histogram: Histogram, names: Sequence[str]) -> tuple[NDArray[np.int64], Floats]:
-    """The cells of one or two columns, each as one number, in order, and their counts: `project` without its checks."""
-    keys, space = np.zeros(len(histogram), dtype=np.int64), 1
-    for name in names:
-        column = histogram[name]
-        keys *= len(column.labels)
-        keys += column.codes
-        space *= len(column.labels)
-    if space <= _DENSE:
-        counts = _totals(keys, histogram.counts, space)
-        cells = np.flatnonzero(counts).astype(np.int64, copy=False)
-        return cells, counts[cells]
-    cells, inverse = np.unique(keys, return_inverse=True)
-    return cells, _totals(inverse, histogram.counts, len(cells))
-
-
-def _looked_up(sought: NDArray[np.int64], keys: NDArray[np.int64], values: Floats) -> Floats:
-    """The value at each key, the keys being sorted; 0 for a key that is not there."""
-    if not len(keys):
-        return np.zeros(len(sought))
-    place = np.minimum(np.searchsorted(keys, sought), len(keys) - 1)
-    return np.where(keys[place] == sought, values[place], 0.0)
-
-
-def _counts(column: Column, counts: NDArray[np.int64]) -> Floats:
-    """How many records have each label of a column."""
-    return _totals(column.codes, counts, len(column.labels))
-
-
-def _totals(places: NDArray[np.integer], weights: NDArray[np.integer] | Floats, size: int) -> Floats:
-    """The sum of the weights at each place."""
-    return np.asarray(np.bincount(places, weights=weights, minlength=size), dtype=np.float64)
-
-
-def _beside(table: Histogram, part: Histogram) -> NDArray[np.int64]:
-    """For each cell of a table the count in another; a cell that only the other has is an error."""
-    # Sorted with the side as the last column, the two counts of a cell stand next to each other.
-    both = Histogram.of(
-        [
-            *(Column(c.name, c.labels, np.concatenate([c.codes, part[c.name].codes])) for c in table.columns),
-            Column("\0side", ("table", "part"), np.repeat([0, 1], [len(table), len(part)])),
-        ],
-        np.concatenate([table.counts, part.counts]),
-    )
-    *columns, side = both.columns
-    seconds = np.flatnonzero(side.codes)
-    firsts = seconds - 1
-    if len(table) + len(part) != len(both) or any(np.any(c.codes[seconds] != c.codes[firsts]) for c in columns):
-        raise ParameterError("Something was published that the table does not hold.", code="parameter-combination")
-    counts = np.zeros(len(both), dtype=np.int64)
-    counts[firsts] = both.counts[seconds]
-    beside: NDArray[np.int64] = counts[side.codes == 0]
-    return beside
+def _exact_sum(values: Floats) -> float:
+    """Rounded only once, so that the order does not matter."""
+    return math.fsum(values.tolist())

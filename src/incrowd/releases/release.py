@@ -124,14 +124,16 @@ class Bits(Protocol):
         """Whether nobody could predict them."""
 
 
-def files_of(policy: Policy, published: Histogram) -> dict[str, Any]:
-    """The table's file, as a certificate names it: with its digest and size, found without keeping it."""
+def files_of(policy: Policy, published: Histogram, folder: Path | None = None) -> dict[str, Any]:
+    """The table's file, as a certificate names it: with its digest and size, found as it is written.
+
+    Without a folder to write it to, nothing of it is kept.
+    """
     if policy.release is None:
         raise InternalError("a release was made without being asked for")
     output = policy.release.output
-    sink = FileDigest()
-    write_table(published, output, sink)  # type: ignore[arg-type]
-    return {table_name(output): {"sha256": sink.hexdigest(), "bytes": sink.size}}
+    name, fill = table_name(output), partial(write_table, published, output)
+    return {name: _measured(fill) if folder is None else _write(folder / name, fill)}
 
 
 def certify(
@@ -206,11 +208,12 @@ def write_table(published: Histogram, output: str, sink: BinaryIO) -> None:
 
 
 class FileDigest(io.RawIOBase):
-    """A file that is only digested and measured."""
+    """A file that is digested and measured as it is written, and kept only if there is another to keep it in."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: BinaryIO | None = None) -> None:
         super().__init__()
         self._sha256 = hashlib.sha256()
+        self._kept = kept
         self.size = 0
 
     def writable(self) -> bool:
@@ -219,6 +222,8 @@ class FileDigest(io.RawIOBase):
 
     def write(self, content: Any) -> int:
         """Digest some more."""
+        if self._kept is not None:
+            self._kept.write(content)
         self._sha256.update(content)
         self.size += len(content)
         return len(content)
@@ -262,13 +267,34 @@ def require_free(folder: Path) -> None:
         )
 
 
-@contextmanager
-def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The public and the internal folder of a release, under other names until the block is left in peace.
+@dataclass(frozen=True)
+class Staged:
+    """The folders of a release under other names, until they are complete and get their own by a rename.
 
-    Then each gets its own by a rename, the internal one first. Otherwise nothing is left of them, unless the process is
-    killed.
+    Attributes:
+        folder: where the release will be found.
+        public: what will be published.
+        internal: what only the publisher may see.
     """
+
+    folder: Path
+    public: Path
+    internal: Path
+
+    def appear(self) -> None:
+        """Each under its own name, the internal one first."""
+        self.public.chmod(0o755)  # meant to be passed on; the internal folder stays the owner's
+        self.internal.rename(internal_folder(self.folder))
+        try:
+            self.public.rename(self.folder)
+        except OSError:
+            internal_folder(self.folder).rename(self.internal)
+            raise
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[Staged]:
+    """Two new folders, of which nothing is left unless they appear, or the process is killed."""
     folder = folder.absolute()
     require_free(folder)
     mark = secrets.token_hex(4)
@@ -276,14 +302,7 @@ def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
     try:
         for temporary in (internal, public):
             temporary.mkdir(mode=0o700)
-        yield public, internal
-        public.chmod(0o755)  # meant to be passed on; the internal folder stays the owner's
-        internal.rename(internal_folder(folder))
-        try:
-            public.rename(folder)
-        except OSError:
-            internal_folder(folder).rename(internal)
-            raise
+        yield Staged(folder, public, internal)
     except OSError as error:
         raise cannot_write(folder, error) from None
     finally:
@@ -291,13 +310,19 @@ def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextmanager
+def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
+    """The public and the internal folder of a release, which appear when the block is left in peace."""
+    with staged(folder) as place:
+        yield place.public, place.internal
+        place.appear()
+
+
 def save(folder: Path, release: Release) -> Path:
     """Both folders, whole or not at all: first the internal one, then the public one, each by a rename."""
     with appearing_folders(folder) as (public, internal):
-        (table,) = (name for name in release.certificate["files"] if name != REPORT)
-        output = table.rpartition(".")[2]
-        _write(public / table, lambda file: write_table(release.histogram, output, file))
-        if certificates.file_sha256(public / table) != release.certificate["files"][table]["sha256"]:
+        written = files_of(release.policy, release.histogram, public)
+        if {**release.certificate["files"], **written} != release.certificate["files"]:
             raise InternalError("the table written is not the table certified")
         write_around(release, public, internal, internal_folder(folder.absolute()))
     return folder.absolute()
@@ -318,8 +343,16 @@ def _pour(content: bytes, file: BinaryIO) -> None:
     file.write(content)
 
 
-def _write(path: Path, fill: Callable[[BinaryIO], object]) -> None:
+def _write(path: Path, fill: Callable[[BinaryIO], object]) -> dict[str, Any]:
+    """A new file, its digest and its size."""
     with path.open("xb") as file:
-        fill(file)
+        written = _measured(fill, file)
         file.flush()
         os.fsync(file.fileno())
+    return written
+
+
+def _measured(fill: Callable[[BinaryIO], object], kept: BinaryIO | None = None) -> dict[str, Any]:
+    sink = FileDigest(kept)
+    fill(sink)  # type: ignore[arg-type]
+    return {"sha256": sink.hexdigest(), "bytes": sink.size}

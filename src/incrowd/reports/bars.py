@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.histogram import Histogram
 from incrowd.reports.page import Content, Html, count, label, number, percent, tag
 
 MOST = 20
@@ -19,10 +18,14 @@ MOST = 20
 Counts = NDArray[np.int64]
 
 
-def tally(histogram: Histogram, name: str) -> Counts:
-    """How many records have each label of a column."""
-    column = histogram[name]
-    return np.bincount(column.codes, weights=histogram.counts, minlength=len(column.labels)).astype(np.int64)
+def largest(counts: Counts, most: int) -> NDArray[np.intp]:
+    """The places of the largest counts, at least one, largest first; of those that are the same, the first ones."""
+    places = np.arange(len(counts))
+    if most < len(counts):
+        least = np.partition(counts, len(counts) - most)[len(counts) - most]
+        above = np.flatnonzero(counts > least)
+        places = np.concatenate([above, np.flatnonzero(counts == least)[: most - len(above)]])
+    return places[np.lexsort((places, -counts[places]))]
 
 
 class Row(NamedTuple):

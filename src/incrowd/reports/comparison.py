@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from incrowd.hierarchy import CodedAttribute
 from incrowd.recoding import utility
 from incrowd.recoding.utility import Comparison
-from incrowd.reports.bars import MOST, Row, bars, before_and_after, size_bins, tally
+from incrowd.reports.bars import MOST, Row, bars, before_and_after, size_bins
 from incrowd.reports.page import Content, Html, heading, label, markup, number, paragraph, percent, table, tag
 
 _MARGINALS = 8
@@ -86,7 +86,7 @@ def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping
     rows, cards = [], []
     for a in attributes:
         recode = c.recodes[a.name]
-        before, after = tally(c.recoded, a.name), tally(c.published, a.name)
+        before, after = c.grouped[a.name], c.published.tallies[a.name]
         lost = np.flatnonzero((before > 0) & (after == 0))
         level, height = levels[a.name], a.hierarchy.height
         rows.append(
@@ -128,7 +128,7 @@ def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping
     ]
 
 
-def _error(truth: NDArray[np.int64], estimate: utility.Floats) -> float:
+def _error(truth: NDArray[np.int64], estimate: NDArray[np.float64]) -> float:
     """The mean relative error of the counts of values that occur, as in `utility.query_error`."""
     error = np.abs(estimate - truth) / np.maximum(truth, utility.SANITY * truth.sum())
     return float(error[truth > 0].mean())
@@ -147,16 +147,20 @@ def _named(labels: Sequence[str | None]) -> Html:
 
 def by_size(c: Comparison) -> Html:
     """Crowds of the table by size: how many of their records are in the release, as it would be scaled up."""
-    bins = size_bins(c.recoded.counts, most=12)
-    place = np.searchsorted([low for low, _ in bins], c.recoded.counts, side="right") - 1
-    crowds = np.bincount(place, minlength=len(bins))
-    published = np.bincount(place[c.beside > 0], minlength=len(bins))
-    records, shown = (np.bincount(place, weights=counts) for counts in (c.recoded.counts, c.beside / c.rate))
+    sizes, cells = c.recoded.sizes
+    bins = size_bins(sizes, most=12)
+    edges = [low for low, _ in bins]
+    place = np.searchsorted(edges, sizes, side="right") - 1
+    crowds, records = (np.bincount(place, weights=each) for each in (cells, cells * sizes))
+    there = np.flatnonzero(c.beside)
+    place = np.searchsorted(edges, c.recoded.counts[there], side="right") - 1
+    published = np.bincount(place, minlength=len(bins))
+    shown = np.bincount(place, weights=c.beside[there] / c.rate, minlength=len(bins))
     rows = [
         Row(
             number(low) if low == high else f"{low:,} to {high:,}",
             [min(shown[i] / records[i], 1.0)],
-            [f"{crowds[i]:,}", f"{published[i]:,}", percent(shown[i] / records[i])],
+            [f"{crowds[i]:,.0f}", f"{published[i]:,}", percent(shown[i] / records[i])],
         )
         for i, (low, high) in enumerate(bins)
         if crowds[i]

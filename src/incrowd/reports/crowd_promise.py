@@ -27,7 +27,7 @@ _POINTS = 24
 def curve(settings: CrowdSettings) -> Curve:
     """Pairs (ε, δ) that are all promised at once: the one of the policy, and others on the exact curve."""
     steps = (settings.crowd_epsilon * i / _POINTS for i in range(_POINTS + 1))
-    exact = [(round_up(settings.selection_epsilon + e), crowd.exact_delta(settings.k, settings.beta, e)) for e in steps]
+    exact = [(round_up(settings.selection_epsilon + e), settings.delta_at(e)) for e in steps]
     return [(settings.epsilon, settings.delta), *exact]
 
 
@@ -179,7 +179,7 @@ def trade_off(settings: CrowdSettings) -> list[Content]:
             "sampling rate or larger crowds move the whole curve down, and cost information."
         ),
         figure(
-            plan_charts.draw(plan),
+            plan_charts.draw_crowd(plan, settings.delta_at),
             "The exact curve of this release, Theorem 5 of Li, Qardaji and Su for comparison where it applies, and the "
             "point that was promised, which lies on the exact curve or above it.",
         ),

@@ -8,7 +8,7 @@ import numpy as np
 
 from incrowd.histogram import Histogram
 from incrowd.policy import Policy
-from incrowd.reports.bars import MOST, crowd_sizes, distribution, tally
+from incrowd.reports.bars import MOST, crowd_sizes, distribution, largest
 from incrowd.reports.page import (
     Content,
     Fact,
@@ -123,7 +123,7 @@ def looks(published: Histogram, shown: Callable[[str], str], note: str) -> list[
 
 def column_parts(published: Histogram, shown: Callable[[str], str]) -> list[Content]:
     """Each column: how it is shown, and how often each of its values occurs."""
-    occurring = {name: tally(published, name) for name in published.names}
+    occurring = published.tallies
     overview = table(
         "The columns",
         ["column", "shown", "values that could occur", "values that do"],
@@ -151,14 +151,13 @@ def _kinds(labels: int) -> str:
 
 
 def _largest(published: Histogram) -> Html:
-    order = np.lexsort((np.arange(len(published)), -published.counts))[:_CROWDS]
     rows = [
         [
             number(int(published.counts[i])),
             percent(int(published.counts[i]) / published.total),
             *(label(c.labels[int(c.codes[i])]) for c in published.columns),
         ]
-        for i in order
+        for i in largest(published.counts, _CROWDS)
     ]
     caption = f"The {len(rows)} largest crowds" if len(published) > len(rows) else "All crowds, largest first"
     return table(caption, ["records", "share", *map(label, published.names)], rows, numbers=(0, 1))

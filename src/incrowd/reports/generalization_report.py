@@ -274,7 +274,8 @@ def internal_report(
     sections.append(Section("worst", "The groups most at risk", tuple(_worst(settled, groups, made.published))))
     if not settings.local:
         recodes = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in attributes}
-        c = Comparison(table, recodes, table.recode(recodes), made.published)
+        recoded = table.recode(recodes)
+        c = Comparison(table, recodes, recoded, made.published, whole=recoded)
         facts.append(Fact("information kept", percent(utility.information_kept(c)), "of all columns"))
         sections += [
             Section("loss", "How much information is left", tuple(comparison.measures(c))),

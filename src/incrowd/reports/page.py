@@ -24,6 +24,8 @@ _LONGEST_TITLE = 400  # of the same label when it is pointed at
 _EMPTY = frozenset({"meta", "br", "hr", "rect", "col"})
 # What XML cannot hold, and control characters, which nobody can read.
 _UNFIT = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+# What must be escaped, too.
+_NOT_PLAIN = re.compile(f"[&<>\"'{_UNFIT.pattern[1:]}")
 
 
 class Html(str):
@@ -42,20 +44,25 @@ def markup(content: Content | Iterable[Content]) -> Html:
     if isinstance(content, Html):
         return content
     if isinstance(content, str):
+        if _NOT_PLAIN.search(content) is None:  # as most are
+            return Html(content)
         return Html(html.escape(_UNFIT.sub("\ufffd", content), quote=True))
-    return Html("".join(markup(part) for part in content))
+    return Html("".join([markup(part) for part in content]))
 
 
 def tag(name: str, /, *content: Content | Iterable[Content], **attributes: Content) -> Html:
     """An element. ``class_`` stands for ``class``, ``aria_label`` for ``aria-label``; None leaves an attribute out."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{markup(str(value))}"'
-        for key, value in attributes.items()
-        if value is not None
+        [f' {_attribute(key)}="{markup(str(value))}"' for key, value in attributes.items() if value is not None]
     )
     if name in _EMPTY:
         return Html(f"<{name}{written}/>")
     return Html(f"<{name}{written}>{''.join(map(markup, content))}</{name}>")
+
+
+@cache
+def _attribute(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")
 
 
 def label(text: str | None) -> Html:

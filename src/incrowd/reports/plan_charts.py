@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
 
 from incrowd.errors import UnreachableError
-from incrowd.guarantees.crowd import CrowdProfile, FrontierPoint, paper_delta
+from incrowd.guarantees.crowd import CrowdProfile, FrontierPoint, left_after, paper_delta
 from incrowd.guarantees.profile import amplify
 from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon
 from incrowd.guarantees.shuffling import central_epsilon
 from incrowd.plans import Amplification, CrowdPlan, PramPlan, SamplePlan
 from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart, print_number
+
+_POINTS = 48  # those of the first half are those at which a release says in numbers what it promises
 
 
 @singledispatch
@@ -26,13 +28,17 @@ def draw(plan: Any) -> str:
 
 @draw.register
 def _(plan: CrowdPlan) -> str:
+    return draw_crowd(plan, CrowdProfile(plan.k, plan.beta).delta)
+
+
+def draw_crowd(plan: CrowdPlan, delta_at: Callable[[float], float]) -> str:
+    """The same, from an exact curve of which some points may be known already."""
     spent = plan.selection_epsilon
-    profile = CrowdProfile(plan.k, plan.beta)
-    top = max(2 * (plan.epsilon - spent), 0.5)
-    grid = np.linspace(top / 60, top, 60)
-    exact = [profile.delta(float(e)) for e in grid]
-    paper = [paper_delta(plan.k, plan.beta, float(e)) for e in grid]
-    total = [float(e) + spent for e in grid]
+    top = max(2 * left_after(plan.epsilon, spent), 0.5)
+    grid = [top * i / _POINTS for i in range(1, _POINTS + 1)]
+    exact = [delta_at(e) for e in grid]
+    paper = [paper_delta(plan.k, plan.beta, e) for e in grid]
+    total = [e + spent for e in grid]
     return line_chart(
         f"A crowd of {plan.k:,} at sampling rate {plan.beta:.4g}",
         Axis("ε" if spent == 0 else f"ε, of which {spent:g} chooses the mapping", low=0.0),

@@ -298,7 +298,7 @@ def internal_report(
         else a.hierarchy.recode(made.levels[a.name])
         for a in attributes
     }
-    c = Comparison(outcome.before, recodes, made.published, made.published, terms.rate)
+    c = Comparison(outcome.before, recodes, made.published, made.published, terms.rate, outcome.table)
     ways = {name: scale for name, scale in scales(attributes, made.levels).items() if name not in rounding}
     advice = advise(outcome.table, ways, epsilon=terms.epsilon, delta=terms.delta, rows_unknown=terms.rows_unknown)
     sections = [

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from incrowd.errors import InternalError
 from incrowd.hierarchy import CodedAttribute
@@ -23,6 +22,7 @@ from incrowd.releases.kinds import Made, Statement
 from incrowd.releases.kinds.sampled_crowd import Settled, hidden_at_most
 from incrowd.releases.release import table_name
 from incrowd.reports import comparison
+from incrowd.reports.bars import largest
 from incrowd.reports.crowd_promise import promise, trade_off
 from incrowd.reports.frame import how_to_verify, internal_page, looks, premises, public_page
 from incrowd.reports.page import (
@@ -233,6 +233,7 @@ def internal_report(
         made.outcome.sample,
         made.published,
         1.0 if settings.already_sampled else settings.beta,
+        made.outcome.recoded,
     )
     sections = [
         Section("rules", "What this page is for", tuple(_rules())),
@@ -301,15 +302,16 @@ def _numbers(c: Comparison, settings: CrowdSettings) -> list[Content]:
 def _suppressed(c: Comparison, settings: CrowdSettings) -> list[Content]:
     if not c.suppressed:
         return [paragraph("No sampled record was suppressed."), comparison.by_size(c)]
-    gone = c.sample.where(c.sample.counts < settings.k)
-    order = np.lexsort((np.arange(len(gone)), -gone.counts))[:_SUPPRESSED]
+    gone = np.flatnonzero(c.sample.counts < settings.k)
+    named = c.sample.at(np.sort(gone[largest(c.sample.counts[gone], _SUPPRESSED)]))
+    sizes = c.recoded.counts[c.recoded.places(named)]
     rows = [
         [
-            number(int(gone.counts[i])),
-            number(_size(c.recoded, gone, int(i))),
-            *(label(column.labels[int(column.codes[i])]) for column in gone.columns),
+            number(int(named.counts[i])),
+            number(int(sizes[i])),
+            *(label(column.labels[int(column.codes[i])]) for column in named.columns),
         ]
-        for i in order
+        for i in largest(named.counts, len(named))
     ]
     return [
         paragraph(
@@ -319,19 +321,11 @@ def _suppressed(c: Comparison, settings: CrowdSettings) -> list[Content]:
         comparison.by_size(c),
         table(
             f"The largest of them ({number(len(rows))} of {number(len(gone))})",
-            ["sampled", "in the table", *map(label, gone.names)],
+            ["sampled", "in the table", *map(label, named.names)],
             rows,
             numbers=(0, 1),
         ),
     ]
-
-
-def _size(whole: Histogram, part: Histogram, cell: int) -> int:
-    """How many records of the whole table are in one cell of a part of it."""
-    alike: NDArray[np.bool_] = np.ones(len(whole), dtype=bool)
-    for name in whole.names:
-        alike &= whole[name].codes == part[name].codes[cell]
-    return int(whole.counts[alike].sum())
 
 
 def _of(part: int, whole: int) -> str:

@@ -289,6 +289,8 @@ def test_squares_of_large_counts_do_not_overflow():
         lambda t, r: Comparison(t, r, t.project(["c0", "c1"]), t),
         lambda t, r: Comparison(t, r | {"c0": recoding((0, 0, 1, 1))}, t, t),
         lambda t, r: Comparison(t, r, t.where(t.counts > 9), t),
+        lambda t, r: Comparison(t, r, t, t, whole=t.project(["c0", "c1"])),
+        lambda t, r: Comparison(t, r, t, t, whole=t.where(t["c0"].codes == 0)),
     ],
 )
 def test_what_does_not_belong_together_is_refused(wrong):
@@ -301,6 +303,15 @@ def test_publishing_what_was_never_there_is_refused():
     table, other = table_of([(0, 0, 0), (2, 1, 1)]), table_of([(1, 1, 1), (2, 1, 1)])
     with pytest.raises(ParameterError):
         utility.kl_divergence(Comparison(table, as_they_are(table), other, other))
+
+
+def test_a_recoded_table_that_is_at_hand_is_not_made_again():
+    c = CASES[3]
+    whole = c.before.recode(c.recodes)
+    given = Comparison(c.before, c.recodes, c.sample, c.published, c.rate, whole)
+    assert given.recoded is whole
+    assert given.beside.tolist() == c.beside.tolist()
+    assert utility.kl_divergence(given) == utility.kl_divergence(c)
 
 
 def test_an_empty_table_is_refused():

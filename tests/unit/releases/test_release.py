@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,12 @@ import pytest
 
 import incrowd
 from incrowd import api
-from incrowd.errors import BudgetError, GuaranteeError, InputError, PolicyError
+from incrowd.errors import BudgetError, GuaranteeError, InputError, InternalError, PolicyError
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.release import appearing_folders
+from incrowd.releases import release as release_module
+from incrowd.releases.release import appearing_folders, measured, write_table
 
 POLICY = """
 incrowd: 1
@@ -450,6 +452,117 @@ def test_nothing_is_left_if_the_public_folder_cannot_get_its_name(tmp_path):
     assert caught.value.code == "output-unwritable"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["of somebody else"]
+
+
+# --- the table is encoded once ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """How many tables have been encoded."""
+    tables = []
+
+    def write(published, output, sink):
+        tables.append(published)
+        return write_table(published, output, sink)
+
+    monkeypatch.setattr(release_module, "write_table", write)
+    return tables
+
+
+@pytest.mark.parametrize("output", ["parquet", "csv"])
+def test_a_table_with_a_folder_to_go_to_is_encoded_once(people, tmp_path, encoded, output):
+    plan = Policy.from_text(POLICY.replace("beta: 0.4", f"beta: 0.4, output: {output}"))
+    made = api.release(people, plan, folder=tmp_path / "out")
+    assert len(encoded) == 1
+    table = tmp_path / "out" / f"release.{output}"
+    assert made.certificate["files"][table.name] == measured(table)
+    assert api.verify(tmp_path / "out").valid
+    made.save(tmp_path / "again")
+    assert len(encoded) == 2
+    for file in (tmp_path / "out").iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+
+
+def test_copies_are_encoded_once_each_and_signed(people, policy, tmp_path, encoded):
+    api.make_keys(tmp_path / "a.secret.pem", tmp_path / "a.public.pem")
+    made = api.release_copies(people, policy, copies=3, folder=tmp_path / "out", sign_with=tmp_path / "a.secret.pem")
+    assert len(encoded) == 3
+    for number, one in enumerate(made, start=1):
+        assert api.verify(tmp_path / f"out-{number}", tmp_path / "a.public.pem").valid
+        kept = json.loads((tmp_path / f"out-{number}" / "certificate.json").read_bytes())
+        assert kept == one.certificate
+
+
+def test_a_release_without_a_folder_is_saved_as_often_as_wanted(people, policy, tmp_path, encoded):
+    made = api.release(people, policy)
+    assert len(encoded) == 1
+    assert not list(tmp_path.iterdir())
+    for name in ("a", "b"):
+        made.save(tmp_path / name)
+        assert api.verify(tmp_path / name).valid
+
+
+def test_another_table_than_the_one_certified_is_not_saved(people, policy, tmp_path):
+    made = api.release(people, policy)
+    other = replace(made, load=lambda: made.histogram.with_counts(made.histogram.counts + 1))
+    with pytest.raises(InternalError):
+        other.save(tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+LEDGER = "ledger: {path: budget.ledger, dataset: town, epsilon: 100, delta: 0.1}\n"
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("failing_part", ["files_of", "certify", "write_around"])
+def test_nothing_is_left_of_a_release_that_failed_while_it_was_made(
+    people, tmp_path, monkeypatch, failing_part, copies
+):
+    (tmp_path / "policy.yaml").write_text(POLICY + LEDGER, encoding="utf-8")
+    calls = []
+    working = getattr(release_module, failing_part)
+
+    def fails(*arguments):
+        calls.append(arguments)
+        found = working(*arguments)  # what it had to write is there
+        if len(calls) == copies:
+            raise OSError(28, "No space left on device")
+        return found
+
+    monkeypatch.setattr(release_module, failing_part, fails)
+    with pytest.raises(InputError, match="No space left") as error:
+        api.release_copies(people, tmp_path / "policy.yaml", copies=copies, folder=tmp_path / "out")
+    assert error.value.code == "output-unwritable"
+    assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml", "budget.ledger"}
+    statement = api.ledger_statement(tmp_path / "budget.ledger", "town").to_dict()
+    assert [line["state"] for line in statement["releases"]] == ["charged"]  # what was drawn is spent
+
+
+def test_a_folder_that_cannot_be_made_costs_nothing(people, tmp_path, monkeypatch):
+    (tmp_path / "policy.yaml").write_text(POLICY + LEDGER, encoding="utf-8")
+
+    def refuses(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(release_module.Path, "mkdir", refuses)
+        with pytest.raises(InputError) as error:
+            api.release(people, tmp_path / "policy.yaml", folder=tmp_path / "out")
+    assert error.value.code == "output-unwritable"
+    assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml"}
+
+
+def test_the_budget_is_spent_before_anything_is_drawn(people, tmp_path, monkeypatch):
+    (tmp_path / "policy.yaml").write_text(POLICY + LEDGER.replace("delta: 0.1", "delta: 1e-9"), encoding="utf-8")
+
+    def draws(*_):
+        raise AssertionError("nothing may be drawn")
+
+    monkeypatch.setattr(RandomSource, "binomial", draws)
+    with pytest.raises(BudgetError):
+        api.release(people, tmp_path / "policy.yaml", folder=tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml", "budget.ledger"}
 
 
 def test_a_missing_parent_folder_is_refused(people, policy, tmp_path):

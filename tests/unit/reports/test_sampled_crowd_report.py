@@ -22,7 +22,7 @@ from incrowd.releases.kinds.sampled_crowd import Settled, state
 from incrowd.releases.release import write_table
 from incrowd.reports import crowd_promise as promise
 from incrowd.reports import sampled_crowd_report
-from incrowd.reports.bars import MOST
+from incrowd.reports.bars import MOST, largest
 from incrowd.reports.frame import MARKING
 from incrowd.reports.page import number, percent, style
 
@@ -241,7 +241,8 @@ def test_the_public_report_depends_on_the_published_table_alone(made):
     policy, attributes, table, outcome, public, _ = made
     # Another table and another sample, of which the same was published.
     more = Histogram.of(table.columns, table.counts + 1)
-    other = Outcome(outcome.published, outcome.levels, more.recode({a.name: a.hierarchy.recode(1) for a in attributes}))
+    whole = more.recode({a.name: a.hierarchy.recode(1) for a in attributes})
+    other = Outcome(outcome.published, outcome.levels, whole, whole)
     assert public == public_report(policy, SETTINGS, other.published, other.levels, void=False)
 
 
@@ -268,9 +269,10 @@ def test_an_empty_release_is_explained(made):
     assert "The release is empty." in words(page)
     assert "What a publisher can do about it" in words(page)
     browsed(page)
-    inside = internal_report(policy, attributes, SETTINGS, table, Outcome(nothing, outcome.levels, outcome.sample))
-    assert tree(inside) is not None
-    unlucky = internal_report(policy, attributes, SETTINGS, table, Outcome(nothing, outcome.levels, nothing))
+    hidden = Outcome(nothing, outcome.levels, outcome.sample, outcome.recoded)
+    assert tree(internal_report(policy, attributes, SETTINGS, table, hidden)) is not None
+    unsampled = Outcome(nothing, outcome.levels, nothing, outcome.recoded)
+    unlucky = internal_report(policy, attributes, SETTINGS, table, unsampled)
     assert "nan" not in words(unlucky)
 
 
@@ -280,7 +282,7 @@ def test_a_table_that_is_a_sample_already_says_so(made):
     page = words(public_report(policy, settings, outcome.published, outcome.levels, void=False))
     assert "itself a random sample" in page
     whole = table.recode({a.name: a.hierarchy.recode(outcome.levels[a.name]) for a in attributes})
-    shown = Outcome(whole.where(whole.counts >= 10), outcome.levels, whole)
+    shown = Outcome(whole.where(whole.counts >= 10), outcome.levels, whole, whole)
     inside = words(internal_report(policy, attributes, settings, table, shown))
     assert "declared to be a sample already" in inside
 
@@ -452,6 +454,44 @@ def test_the_largest_suppressed_crowds_are_named_with_their_sizes(made):
     assert [int(row[0]) for row in rows] == sorted(gone.counts.tolist(), reverse=True)[:12]
     for row in rows:
         assert sizes[row[2:]] == int(row[1].replace(",", ""))
+
+
+@pytest.mark.parametrize("most", [1, 3, 7, 20, 21, 100])
+@pytest.mark.parametrize("values", [2, 5, 1000])
+def test_the_largest_come_first_and_of_the_same_the_first(most, values):
+    counts = np.random.default_rng(values).integers(1, values, 20)
+    expected = sorted(range(20), key=lambda i: (-counts[i], i))[:most]
+    assert largest(counts, most).tolist() == expected
+
+
+def test_crowds_are_listed_by_their_size_and_none_is_left_out(made):
+    _, attributes, table, outcome, _, internal = made
+    whole = table.recode({a.name: a.hierarchy.recode(outcome.levels[a.name]) for a in attributes})
+    (shown,) = [t for t in tree(internal).iter("table") if "Crowds of the table by their size" in (t[0].text or "")]
+    rows = [["".join(cell.itertext()) for cell in row] for row in shown.findall("tbody/tr")]
+    for name, _, crowds, *_ in rows:
+        low, high = ([int(n.replace(",", "")) for n in re.findall(r"[\d,]+", name)] * 2)[:2]
+        assert int(crowds.replace(",", "")) == int(((whole.counts >= low) & (whole.counts <= high)).sum())
+    assert sum(int(row[2].replace(",", "")) for row in rows) == len(whole)
+    assert sum(int(row[3].replace(",", "")) for row in rows) == len(outcome.published)
+
+
+@pytest.mark.parametrize("spent", [0.0, 0.5])
+def test_what_is_drawn_is_computed_where_it_is_told(monkeypatch, spent):
+    asked = []
+    exact = crowd.CrowdProfile.delta
+
+    def delta(profile, epsilon):
+        asked.append(epsilon)
+        return exact(profile, epsilon)
+
+    monkeypatch.setattr(crowd.CrowdProfile, "delta", delta)
+    settings = CrowdSettings(2.0, 1e-5, spent, 10, 0.3, already_sampled=False)
+    promise.promise(settings, "grounds")
+    told = len(asked)
+    promise.trade_off(settings)
+    assert len(asked) - told == told - 1  # the upper half of the picture, from the promise to twice its ε
+    assert len(set(asked)) == len(asked)
 
 
 # --- what the promise means -------------------------------------------------------------------------------------------
