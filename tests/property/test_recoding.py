@@ -96,6 +96,8 @@ def test_nodes_are_numbered_in_counting_order():
             "_FEW_CELLS": st.sampled_from([0, 1 << 12]),
             "_SAMPLED": st.sampled_from([np.uint64(1 << 58), np.uint64(2**64 - 1)]),
             "_MANY_CELLS": st.sampled_from([1, 1 << 17]),
+            "_MOST_NUMBERS": st.sampled_from([0, 1 << 31]),
+            "_MANY_GROUPS": st.sampled_from([1, 64]),
         }
     ),
 )
@@ -142,6 +144,30 @@ def test_scores_of_larger_tables_are_those_of_each_node_counted_by_itself(seed, 
     found = scores(lattice, columns, counts, survival)
     assert any(merged)
     for node in rng.choice(lattice.size, 60, replace=False).tolist():
+        assert found[node] == choice._score(survival, *lattice.cells(lattice.node_at(node), columns, counts))
+
+
+@pytest.mark.parametrize("columns", [64, 65, 200])
+def test_more_columns_than_an_array_has_axes(columns):
+    """Most of their levels are fixed, as in a table of which a few levels are left to be chosen."""
+    fixed = Ladder((np.arange(2),), (np.array([3, 4]),))
+    lattice = Lattice([fixed] * (columns - 2) + [FREE, FREE])
+    rng = np.random.default_rng(columns)
+    codes, counts = list(rng.integers(0, 2, (columns, 50))), rng.integers(1, 200, 50)
+    survival = SurvivalTable.of(3, 0.5)
+    expected = [choice._score(survival, *lattice.cells(node, codes, counts)) for node in lattice.nodes()]
+    assert scores(lattice, codes, counts, survival).tolist() == expected
+
+
+@pytest.mark.parametrize("many", [20_000, 100])
+def test_rare_values_of_huge_domains_are_scored_as_any_others(many):
+    rng = np.random.default_rng(many)
+    columns = [np.where(rng.random(3000) < 0.7, 0, rng.integers(0, many, 3000)) for _ in range(6)]
+    maps = (np.arange(many), np.arange(many) // 50, np.zeros(many, dtype=np.int64))
+    ladder = Ladder(maps, tuple(rng.integers(0, 9, int(m.max()) + 1) for m in maps))
+    lattice, survival, counts = Lattice([ladder] * 6), SurvivalTable.of(3, 0.5), rng.integers(1, 4, 3000)
+    found = scores(lattice, columns, counts, survival)
+    for node in rng.choice(lattice.size, 80, replace=False).tolist():
         assert found[node] == choice._score(survival, *lattice.cells(lattice.node_at(node), columns, counts))
 
 

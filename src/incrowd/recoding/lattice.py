@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,8 +146,8 @@ class Prefixes(NamedTuple):
 
     def chosen(self, some: Codes) -> tuple[Prefixes, Codes]:
         """Some prefixes, in order and numbered anew; and which cells have one of them."""
-        number = np.full(self.number, -1, dtype=np.int32)
-        number[some] = np.arange(len(some), dtype=np.int32)
+        number = np.full(self.number, -1, dtype=narrow(self.number))
+        number[some] = np.arange(len(some), dtype=number.dtype)
         of = number.take(self.of)
         at = np.flatnonzero(of >= 0)
         return Prefixes(of.take(at).astype(np.int64), len(some), self.weight(some).take), at
@@ -228,6 +228,11 @@ class Fold:
         return keys.take(at), totals(counts, at)
 
 
+def narrow(size: int) -> type[Any]:
+    """Numbers up to this size take half the space, wherever they fit."""
+    return np.int32 if size < 1 << 31 else np.int64
+
+
 def starts(values: Codes) -> NDArray[np.bool_]:
     """Where a run of equal values starts; there is at least one value."""
     first = np.empty(len(values), dtype=np.bool_)
@@ -254,5 +259,25 @@ def ranked(keys: Codes, space: int) -> tuple[Codes, Codes]:
         rank = np.cumsum(present, dtype=np.int64)
         rank -= 1
         return np.flatnonzero(present), rank.take(keys)
-    distinct, ranks = np.unique(keys, return_inverse=True)
-    return distinct, ranks
+    if len(keys) == 0:
+        return keys, keys
+    along, order = in_order(keys, space)
+    first = starts(along)
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.cumsum(first) - 1
+    return along[first], ranks
+
+
+def in_order(keys: Codes, space: int) -> tuple[Codes, Codes]:
+    """The keys, all below `space`, sorted; and where they come from."""
+    bits = len(keys).bit_length()
+    if space.bit_length() + bits > 63:
+        order = np.argsort(keys)
+        return keys.take(order), order
+    # A key and its place in one word: sorting words is several times faster than sorting places. Some of them often
+    # are in order already, of which a stable sort makes use.
+    packed = keys.astype(np.int64)
+    packed <<= bits
+    packed |= np.arange(len(keys))
+    packed.sort(kind="stable")
+    return packed >> bits, packed & ((1 << bits) - 1)

@@ -7,8 +7,8 @@ columns that have their levels and its *suffix* for the raw rest. Five things ke
 
 - Cells of equal prefix and suffix may stay apart, so nothing is sorted: records are added up under prefixes only.
 - Where most of the cells could be brought together, they are: that is found out from a few of them.
-- A prefix of so few records that no cell under it can have any value is not followed. Columns of many values go
-  first, which makes prefixes small soonest.
+- A prefix of so few records that no cell under it can have any value is not followed, and neither are codes of so few.
+  Columns of many values go first, which makes prefixes small soonest.
 - A cell that is alone under its prefix stays alone however the other columns are shown. What it adds to every node
   from here on is a sum over columns, and is added to all of them at once.
 - Where there is not much more room behind the prefixes than there are cells, a plain array of counts takes over:
@@ -24,25 +24,27 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from threading import Lock, Semaphore
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.histogram import smallest_type
-from incrowd.recoding.lattice import ROOM, Codes, Lattice, Node, Prefixes, starts
+from incrowd.recoding.lattice import ROOM, Codes, Ladder, Lattice, Node, Prefixes, in_order, narrow, ranked, starts
 
 Floats = NDArray[np.float64]
 
 _PLACES = 1 << 22  # of one array; where more are needed, prefixes take turns
 _LOOSE = 4  # up to so many cells for each prefix, it is worth looking for some that are alone
 _FEW_CELLS = 1 << 12  # not worth bringing together
-_MIXER = np.int64(-7046029254386353131)  # an odd number: what it is multiplied with is scattered evenly
+_MIXER = np.uint64(0x9E3779B97F4A7C15)
 _SAMPLED = np.uint64(1 << 58)  # one in 64
+_MOST_NUMBERS = 1 << 31  # of suffixes: with those of prefixes, which are not many more than cells, below 2**63
+_MANY_GROUPS = 64
 _MANY_CELLS = 1 << 17  # from here on the work under each prefix outweighs what handing it to another thread costs
 _SHARED_DEPTH = 2
-_BYTES_PER_CELL = 80  # what one thread's part takes, about
-_THREADS_MEMORY = 1 << 29
+_BYTES_PER_CELL = 200  # what one thread's part takes, about
+_THREADS_MEMORY = 1 << 30
 
 
 class Values(Protocol):
@@ -89,39 +91,76 @@ class _Scoring:
 
     Attributes:
         order: the columns, as they are taken.
-        codes: per depth, the raw code of every cell of the table, in the order of `Ladder.in_order`.
-        maps: per depth and level, the code of each raw code.
+        codes: per depth, the raw code of every cell of the table; only codes that occur have a number.
         steps: per depth and level, the code of each code of the level below.
         weights: per depth and level, the weight of each code.
         same: per depth and level, the weight of all codes, if it is the same.
-        room: how many different suffixes there could be at each depth.
+        maps: per depth and level, the code of each raw code.
+        common: per depth and level, the same for codes of enough records only, which are numbered anew, with their
+            weights; −1 for the others.
+        room: per depth, how many different raw codes there could be from there on.
+        suffixes: per depth, a number below `numbers` for those of each cell. They are as many as there is room, and
+            stand for the codes one after the other, unless that would be far too many.
+        below: how many nodes there are below each depth.
+        scores: of all nodes, the level of the last column varying fastest.
     """
 
     def __init__(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, worth: Values) -> None:
-        ladders = lattice.ladders
-        self.order = sorted(range(len(ladders)), key=lambda i: -len(ladders[i].maps[0]))
-        in_order = [ladders[i].in_order for i in self.order]
-        self.codes = [
-            new.astype(smallest_type(len(new))).take(columns[i])
-            for i, (new, _, _) in zip(self.order, in_order, strict=True)
-        ]
-        self.steps = [steps for _, steps, _ in in_order]
-        self.weights = [weights for _, _, weights in in_order]
-        self.maps = [_composed(steps) for steps in self.steps]
+        self.order = sorted(range(len(columns)), key=lambda i: -len(lattice.ladders[i].maps[0]))
+        self.worth, self.least = worth, worth.least
+        self.narrow = narrow(int(counts.sum()))
+        size = len(counts)
+        top = Prefixes(np.zeros(size, dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
+        self._top = _Cells(top, np.arange(size, dtype=narrow(size)), counts.astype(np.float64))
+        self.codes, self.steps, self.weights = [], [], []
+        for i in self.order:
+            ladder = lattice.ladders[i]
+            occurring, rank = ranked(columns[i], len(ladder.maps[0]))
+            number, steps, weights = Ladder(tuple(to[occurring] for to in ladder.maps), ladder.weights).in_order
+            self.codes.append(number.astype(smallest_type(len(number))).take(rank))
+            self.steps.append(steps)
+            self.weights.append(weights)
         self.same = [[int(w[0]) if (w == w[0]).all() else None for w in weights] for weights in self.weights]
+        self.maps = [_composed(steps) for steps in self.steps]
+        self.common = [self._common(depth) for depth in range(len(self.order))]
         sizes = [len(weights[0]) for weights in self.weights]
         self.room = [math.prod(sizes[depth:]) for depth in range(len(sizes) + 1)]
-        self.narrow: type[Any] = np.int32 if counts.sum() < 1 << 31 else np.int64
-        self.worth, self.least = worth, worth.least
-        self.scores = np.zeros([len(steps) for steps in self.steps], dtype=np.int64)
+        self.suffixes, self.numbers = self._numbered(sizes)
+        levels = [len(steps) for steps in self.steps]
+        self.below = [math.prod(levels[depth:]) for depth in range(len(levels) + 1)]
+        self.scores = np.zeros(lattice.size, dtype=np.int64)
         self._adding = Lock()
         self._workers: Workers | None = None
-        size = len(counts)
-        everything = Prefixes(np.zeros(size, dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
-        self._top = _Cells(everything, np.arange(size, dtype=np.int32), counts.astype(np.float64))
+
+    def _common(self, depth: int) -> list[tuple[Codes, Codes]]:
+        """By level; what is rare there can be left out, but not what is rare before it is brought together."""
+        found = []
+        by_code = _added(self._top.counts, self.codes[depth], len(self.maps[depth][0]))
+        for to, weights in zip(self.maps[depth], self.weights[depth], strict=True):
+            enough = _added(by_code, to, len(weights)) >= self.least
+            number = np.where(enough, np.cumsum(enough) - 1, -1)
+            found.append((number.take(to), weights[enough]))
+        return found
+
+    def _numbered(self, sizes: Sequence[int]) -> tuple[list[Codes], list[int]]:
+        """The suffixes and how many numbers they take, by depth."""
+        cells = len(self._top.rows)
+        suffixes: list[Codes] = [np.zeros(cells, dtype=np.int64)]
+        numbers = [1]
+        for codes, size in zip(reversed(self.codes), reversed(sizes), strict=True):
+            suffix = codes.astype(np.int64)
+            suffix *= numbers[-1]
+            suffix += suffixes[-1]
+            many = size * numbers[-1]
+            if many > max(_MOST_NUMBERS, ROOM * cells):
+                found, suffix = ranked(suffix, many)
+                many = len(found)
+            suffixes.append(suffix.astype(smallest_type(many)))
+            numbers.append(many)
+        return suffixes[::-1], numbers[::-1]
 
     def run(self) -> Codes:
-        """The scores."""
+        """The scores, in the lattice's own order."""
         size = len(self._top.rows)
         threads = min(os.cpu_count() or 1, _THREADS_MEMORY // (_BYTES_PER_CELL * size))
         if threads <= 1 or size < _MANY_CELLS or len(self.order) <= _SHARED_DEPTH:
@@ -129,7 +168,10 @@ class _Scoring:
         else:
             with Workers(threads) as self._workers:
                 self._descend(self._top, ())
-        return self.scores.transpose(np.argsort(self.order)).ravel()
+        # Columns of one level have no axis: there may be more of them than an array can have.
+        choices = [(i, len(steps)) for i, steps in zip(self.order, self.steps, strict=True) if len(steps) > 1]
+        axes = np.argsort([i for i, _ in choices])
+        return self.scores.reshape([levels for _, levels in choices]).transpose(axes).ravel()
 
     def _descend(self, cells: _Cells, levels: Node) -> None:
         """Score every node that begins with these levels."""
@@ -141,8 +183,8 @@ class _Scoring:
             self._unfold(cells, levels)
             return
         raw = self.codes[depth].take(rows)
-        for level, (to, weights) in enumerate(zip(self.maps[depth], self.weights[depth], strict=True)):
-            here, longer = (*levels, level), prefixes.lengthened(raw, to, weights)
+        for level, (to, weights) in enumerate(self.common[depth]):
+            here, (longer, rows, counts) = (*levels, level), self._lengthened(cells, raw, to, weights)
             records = _added(counts, longer.of, longer.number)
             crowds = np.flatnonzero(records >= self.least)
             if depth == len(self.order) - 1:
@@ -160,6 +202,21 @@ class _Scoring:
                 self._descend(below, here)
             del below
 
+    def _lengthened(self, cells: _Cells, raw: Codes, to: Codes, weights: Codes) -> _Cells:
+        """With one more column, at some level; without cells whose code is −1 there, or hardly shared by others."""
+        if int(to.min()) < 0:
+            at = np.flatnonzero(to.take(raw) >= 0)
+            cells, raw = _some(cells, at), raw.take(at)
+        prefixes, _, counts = cells
+        if prefixes.number * len(weights) > ROOM * len(raw):
+            # Before sorting so many: cells of equal prefix and code fall into the same heap, perhaps with others. In a
+            # heap of too few records there is nothing to be found.
+            bits = len(raw).bit_length() + 1
+            heap = (scattered(prefixes.of * len(weights) + to.take(raw)) >> np.uint64(64 - bits)).view(np.int64)
+            at = np.flatnonzero(_added(counts, heap, 1 << bits).take(heap) >= self.least)
+            cells, raw = _some(cells, at), raw.take(at)
+        return cells._replace(prefixes=cells.prefixes.lengthened(raw, to, weights))
+
     def _followed(self, cells: _Cells, crowds: Codes, levels: Node) -> _Cells:
         """The cells under these prefixes, except those alone under theirs, which are scored."""
         prefixes = cells.prefixes
@@ -175,13 +232,13 @@ class _Scoring:
         prefixes, rows, counts = cells
         values = self.worth.values(counts.astype(np.int64))
         total = int(values.sum())
-        found = np.full((), _dot(values, prefixes.weight(prefixes.of)), dtype=np.int64)
+        found = np.array([_dot(values, prefixes.weight(prefixes.of))])
         for depth in range(len(levels), len(self.order)):
             by_level = [
                 total * same if same is not None else _dot(values, weights.take(to).take(self.codes[depth].take(rows)))
                 for same, to, weights in zip(self.same[depth], self.maps[depth], self.weights[depth], strict=True)
             ]
-            found = np.add.outer(found, np.array(by_level, dtype=np.int64))
+            found = np.add.outer(found, np.array(by_level, dtype=np.int64)).ravel()
         self._add(levels, found)
 
     def _unfold(self, cells: _Cells, levels: Node) -> None:
@@ -192,7 +249,7 @@ class _Scoring:
             some = cells
             if share < cells.prefixes.number:
                 some = _under(cells, np.arange(first, min(first + share, cells.prefixes.number)))
-            place = self._suffixes(some.rows, depth)
+            place = self.suffixes[depth].take(some.rows).astype(np.int64)
             place *= some.prefixes.number
             place += some.prefixes.of
             array = _added(some.counts, place, some.prefixes.number * self.room[depth]).astype(self.narrow)
@@ -200,26 +257,18 @@ class _Scoring:
             del some, place
             self._add(levels, self._array_scores(array, 1, weight, depth, ()))
 
-    def _suffixes(self, rows: Codes, depth: int) -> Codes:
-        """The raw codes of the columns from a depth on, as one number below `room`."""
-        found = np.zeros(len(rows), dtype=np.int64)
-        for codes, room in zip(self.codes[depth:], self.room[depth + 1 :], strict=True):
-            found += codes.take(rows).astype(np.int64) * room
-        return found
-
     def _merged(self, cells: _Cells, depth: int) -> _Cells:
         """The same cells, those of equal prefix and suffix brought together if there are many such."""
         prefixes, rows, counts = cells
-        space = prefixes.number * self.room[depth]
-        if len(rows) < _FEW_CELLS or space >= 1 << 63 or space <= ROOM * len(rows):
+        if len(rows) < _FEW_CELLS or prefixes.number * self.room[depth] <= ROOM * len(rows):
             return cells
-        keys = self._suffixes(rows, depth)
-        keys += prefixes.of * self.room[depth]
-        some = keys[(keys * _MIXER).view(np.uint64) < _SAMPLED]
+        keys = prefixes.of * self.numbers[depth]
+        keys += self.suffixes[depth].take(rows)
+        some = keys[scattered(keys) < _SAMPLED]
         if 2 * len(np.unique(some)) > len(some):
             return cells
-        order = np.argsort(keys)
-        at = np.flatnonzero(starts(keys.take(order)))
+        along, order = in_order(keys, prefixes.number * self.numbers[depth])
+        at = np.flatnonzero(starts(along))
         first = order.take(at)
         counts = np.add.reduceat(counts.take(order), at)
         return _Cells(prefixes._replace(of=prefixes.of.take(first)), rows.take(first), counts)
@@ -237,7 +286,7 @@ class _Scoring:
                 array = _summed(array.reshape(before, len(step), -1), step)
             size = len(self.weights[depth][level])
             found.append(self._array_scores(array, before * size, weight, depth + 1, (*levels, level)))
-        return np.stack(found)
+        return np.concatenate(found)
 
     def _array_score(self, array: Codes, weight: Codes, levels: Node) -> Codes:
         """The score of one node whose cells are the places of an array."""
@@ -253,19 +302,23 @@ class _Scoring:
                 same += of_all
             inside *= len(of_codes)
         weights += same
-        return np.array(_dot(values, weights))
+        return np.array([_dot(values, weights)])
 
     def _add(self, levels: Node, found: Codes | int) -> None:
+        """To the scores of all nodes that begin with these levels."""
+        first = sum(level * self.below[depth + 1] for depth, level in enumerate(levels))
         with self._adding:
-            self.scores[levels] += found
+            self.scores[first : first + self.below[len(levels)]] += found
 
 
 def _summed(array: Codes, step: Codes) -> Codes:
-    """Its middle axis added up in groups; `einsum` is faster than `sum` and much faster than `reduceat`."""
+    """Its middle axis added up in groups; for a few of them, `einsum` is much faster than `reduceat`."""
     first = np.flatnonzero(np.diff(step, prepend=-1))
     if len(first) == len(step):
         return array
     before, _, after = array.shape
+    if len(first) > _MANY_GROUPS:
+        return np.asarray(np.add.reduceat(array, first, axis=1, dtype=array.dtype))
     found = np.empty((before, len(first), after), dtype=array.dtype)
     for group, (start, end) in enumerate(pairwise([*first.tolist(), len(step)])):
         np.einsum("ijk->ik", array[:, start:end], out=found[:, group])
@@ -281,9 +334,20 @@ def _composed(steps: Sequence[Codes]) -> list[Codes]:
 
 
 def _under(cells: _Cells, some: Codes) -> _Cells:
-    """The cells under some prefixes."""
+    """The cells under some prefixes, which are numbered anew."""
     prefixes, at = cells.prefixes.chosen(some)
     return _Cells(prefixes, cells.rows.take(at), cells.counts.take(at))
+
+
+def _some(cells: _Cells, at: Codes) -> _Cells:
+    """The cells at these places, whatever their prefixes."""
+    prefixes, rows, counts = cells
+    return _Cells(prefixes._replace(of=prefixes.of.take(at)), rows.take(at), counts.take(at))
+
+
+def scattered(keys: Codes) -> NDArray[np.uint64]:
+    """A number of 64 bits for each key, the same for equal keys, its upper bits evenly spread."""
+    return keys.view(np.uint64) * _MIXER
 
 
 def _added(counts: Floats, places: Codes, size: int) -> Floats:

@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,10 +76,12 @@ class DuckDBSource:
             with ThreadPoolExecutor(max_workers=1) as beside, _polling(connection, progress):
                 verification = beside.submit(self._table.verify)
                 try:
-                    try:
-                        codes, counts = count(strict=isinstance(self._table, ParquetFiles))
-                    except duckdb.ConversionException:  # something is not declared; what exactly, another scan tells
-                        codes, counts = count(strict=False)
+                    found = None
+                    if isinstance(self._table, ParquetFiles):
+                        # If something is not declared, another scan tells what; the engine's error quotes it.
+                        with suppress(duckdb.ConversionException):
+                            found = count(strict=True)
+                    codes, counts = found or count(strict=False)
                 finally:
                     # A damaged file is the better explanation for whatever the scan stumbled over.
                     verification.result()

@@ -6,8 +6,8 @@ it would round, trim or guess: DuckDB on its own reads '7.5' as the whole number
 
 Lists of values become a small table that is joined. The join keeps every row, and what finds no partner is either
 missing or outside. Where all values are expected to be in the list and a table can be scanned again if they are not,
-a cast to an ENUM is faster: of texts that a file keeps in a dictionary, only the dictionary is cast. It gives up at
-the first value that is not listed (to go on would cost time in proportion to the list, for each such value).
+a cast to an ENUM is faster: of texts that a file keeps in a dictionary, only the dictionary is cast. It gives up with
+the first rows that hold a value that is not listed, each of which costs time in proportion to the list.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
 _NARROW = (("UTINYINT", 0, 2**8 - 1), ("USMALLINT", 0, 2**16 - 1), ("SMALLINT", -(2**15), 2**15 - 1))
 _INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
-_LONGEST_LIST = 2**12  # beyond, a column is unlikely to be kept in a dictionary, and a join is as fast
+_LONGEST_LIST = 2**13  # characters; with more it would take too long to find that nothing is in the list
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _listed(coding: Coding, value: str, sql_type: str, options: Options, named: 
     if sql_type != "VARCHAR" or domain_kind(domain) != "text" or coding.recode is not None or coding.other is not None:
         return None
     texts = (*domain.labels, *(text for text in dict.fromkeys(options.missing_values) if text not in domain.labels))
-    if len(texts) > _LONGEST_LIST:
+    if sum(map(len, texts)) > _LONGEST_LIST:
         return None
     codes = np.full(len(texts) + 1, missing_code(coding))  # the last is the null's
     codes[: len(domain.labels)] = value_codes(coding)

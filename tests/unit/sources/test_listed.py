@@ -1,5 +1,8 @@
 """Texts that a Parquet file keeps in a dictionary are coded by their dictionary, with the same result as any others."""
 
+import traceback
+
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -83,12 +86,32 @@ def test_a_second_scan_tells_how_many_are_not_declared(tmp_path, queries):
     assert "JOIN" in queries[1]
 
 
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError, duckdb.IOException])
+def test_whatever_stops_the_second_scan_quotes_nothing(tmp_path, monkeypatch, stop):
+    fetch = engine._fetch
+
+    def stopped(connection, query, words):
+        if "JOIN" in query:
+            raise stop
+        return fetch(connection, query, words)
+
+    monkeypatch.setattr(engine, "_fetch", stopped)
+    path = parquet(tmp_path / "t.parquet", a=["x", "Jane Doe"])
+    with pytest.raises(BaseException) as error:  # noqa: PT011 - whatever it is
+        open_source(path).count_by([Coding("a", Categories(("x", "y")))])
+    one, seen = error.value, []
+    while one is not None:
+        seen.append(str(one))
+        one = one.__context__
+    assert "Jane" not in " ".join(seen) + "".join(traceback.format_exception(error.value))
+
+
 @pytest.mark.parametrize(
     "coding",
     [
         Coding("a", Categories(("x",)), other="others"),
         Coding("a", Categories(("x", "y")), recode=Recode(np.array([0, 0]), ("all",))),
-        Coding("a", Categories(("x", "y", *map(str, range(2**12))))),
+        Coding("a", Categories(("x", "y", *(f"a rather long text, number {i}" for i in range(300))))),
     ],
 )
 def test_other_texts_coarser_codes_and_long_lists_are_joined(tmp_path, queries, coding):
