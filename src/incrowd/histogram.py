@@ -171,6 +171,8 @@ class Histogram:
         """Coarsens the named columns; cells that become equal are merged."""
         for name in recodes:
             self[name]
+        if not recodes:
+            return self
         return _grouped([c.recode(recodes[c.name]) if c.name in recodes else c for c in self.columns], self.counts)
 
     def project(self, names: Sequence[str]) -> Histogram:

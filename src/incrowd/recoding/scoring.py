@@ -34,7 +34,7 @@ from incrowd.recoding.lattice import ROOM, Codes, Ladder, Lattice, Node, Prefixe
 
 Floats = NDArray[np.float64]
 
-_PLACES = 1 << 22  # of one array; where more are needed, prefixes take turns
+_PLACES = 1 << 21  # of one array; where more are needed, prefixes take turns
 _LOOSE = 4  # up to so many cells for each prefix, it is worth looking for some that are alone
 _FEW_CELLS = 1 << 12  # not worth bringing together
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
@@ -115,9 +115,11 @@ class _Scoring:
         self.codes, self.steps, self.weights = [], [], []
         for i in self.order:
             ladder = lattice.ladders[i]
-            occurring, rank = ranked(columns[i], len(ladder.maps[0]))
+            occurring = np.flatnonzero(np.bincount(columns[i], minlength=len(ladder.maps[0])))
             number, steps, weights = Ladder(tuple(to[occurring] for to in ladder.maps), ladder.weights).in_order
-            self.codes.append(number.astype(smallest_type(len(number))).take(rank))
+            codes = np.zeros(len(ladder.maps[0]), dtype=smallest_type(len(number)))
+            codes[occurring] = number
+            self.codes.append(codes.take(columns[i]))
             self.steps.append(steps)
             self.weights.append(weights)
         self.same = [[int(w[0]) if (w == w[0]).all() else None for w in weights] for weights in self.weights]
@@ -147,7 +149,11 @@ class _Scoring:
         cells = len(self._top.rows)
         suffixes: list[Codes] = [np.zeros(cells, dtype=np.int64)]
         numbers = [1]
-        for codes, size in zip(reversed(self.codes), reversed(sizes), strict=True):
+        for depth, (codes, size) in reversed(list(enumerate(zip(self.codes, sizes, strict=True)))):
+            if depth == 0 and self.room[0] > ROOM * cells:  # there is nothing to be merged with, and no use for arrays
+                suffixes.append(suffixes[-1][:0])
+                numbers.append(0)
+                break
             suffix = codes.astype(np.int64)
             suffix *= numbers[-1]
             suffix += suffixes[-1]
@@ -176,6 +182,8 @@ class _Scoring:
     def _descend(self, cells: _Cells, levels: Node) -> None:
         """Score every node that begins with these levels."""
         depth = len(levels)
+        if levels and levels[-1]:
+            cells = self._merged(cells, depth)
         prefixes, rows, counts = cells
         if len(rows) == 0:
             return
@@ -193,8 +201,6 @@ class _Scoring:
                 continue
             del records
             below = self._followed(_Cells(longer, rows, counts), crowds, here)
-            if level:
-                below = self._merged(below, depth + 1)
             del longer, crowds
             if self._workers is not None and depth + 1 == _SHARED_DEPTH:
                 self._workers.do(partial(self._descend, below, here))
