@@ -3,20 +3,22 @@
 The rules are those of `incrowd.sources`, whatever the session's settings: ANSI mode or not, any time zone, any
 collation. Numbers are compared in the column's own type, into which the declared ones are put here on the driver,
 exactly or not at all: Spark on its own casts a floating-point 2⁶³ to the whole number 2⁶³ − 1.
+
+Expressions are texts in Spark's SQL: Java takes a whole one in a single message, where it takes one or two for every
+part of an expression that is built of columns.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import functions as fn
 from pyspark.sql import types
 
 from incrowd.domain import Bins, Coding, DateRange, Domain, IntegerRange
@@ -24,9 +26,6 @@ from incrowd.errors import ParameterError
 from incrowd.sources.matching import DATE, FALSE, INT64, INTEGER, NUMBER, TRUE, domain_kind, ends, runs, scale_of
 from incrowd.sources.options import Options
 from incrowd.sources.tally import missing_code, outside_code, value_codes
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 _KINDS = (
     (types.StringType, "text"),
@@ -42,8 +41,10 @@ _KINDS = (
     (types.NullType, "null"),
 )
 _BINARY = "UTF8_BINARY"
+_TEXT = f"STRING COLLATE {_BINARY}"
 _DIGITS = 38
 _MICROSECONDS_A_DAY = 86_400_000_000
+_SQL_NAMES = {pa.int64(): "BIGINT", pa.float32(): "FLOAT", pa.float64(): "DOUBLE", pa.date32(): "DATE"}
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,8 @@ class SparkMatch:
         lookup: the table to be joined on the value, if any: columns `value` and `code`.
     """
 
-    value: Column
-    key: Column
+    value: str
+    key: str
     keys: int
     lookup: pa.Table | None = None
 
@@ -81,31 +82,31 @@ def match(coding: Coding, type_: types.DataType, options: Options, *, column: st
     """
     domain, kind = coding.domain, column_kind(type_)
     wanted = domain_kind(domain)
-    raw = plain_texts(fn.col(column), type_)
-    codes, named = value_codes(coding), fn.col(value)
+    raw = plain_texts(column, type_)
+    codes = value_codes(coding)
     missing = _missing(raw, kind, wanted, options)
-    otherwise = fn.when(missing, fn.lit(missing_code(coding))).otherwise(fn.lit(outside_code(coding)))
+    otherwise = f"CASE WHEN {missing} THEN {missing_code(coding)} ELSE {outside_code(coding)} END"
     keys = len(coding.labels) + 2
     typed = _value(raw, type_, domain, options)
 
     if isinstance(domain, Bins):
-        inside = (named >= fn.lit(float(domain.cuts[0]))) & (named <= fn.lit(float(domain.cuts[-1])))
-        return SparkMatch(typed, fn.when(inside, _tree(named, *runs(domain.cuts, codes))).otherwise(otherwise), keys)
-    if wanted == "boolean":
-        truths = {v: int(c) for v, c in zip(domain.values, codes, strict=True)}  # type: ignore[union-attr]
-        key = otherwise
-        for truth, its_code in truths.items():
-            key = fn.when(named == fn.lit(bool(truth)), fn.lit(its_code)).otherwise(key)
+        lowest, highest = (_constant(float(cut), "DOUBLE") for cut in (domain.cuts[0], domain.cuts[-1]))
+        bins = _tree(value, *runs(domain.cuts, codes))
+        key = f"CASE WHEN {value} >= {lowest} AND {value} <= {highest} THEN {bins} ELSE {otherwise} END"
         return SparkMatch(typed, key, keys)
+    if wanted == "boolean":
+        truths = zip(domain.values, codes.tolist(), strict=True)  # type: ignore[union-attr]
+        cases = " ".join(f"WHEN {value} = {bool(truth)} THEN {its_code}" for truth, its_code in truths)
+        return SparkMatch(typed, f"CASE {cases} ELSE {otherwise} END", keys)
     first = _first(domain, kind)
     if first is not None:
+        days = isinstance(domain, DateRange)
         last = domain.last if isinstance(domain, DateRange) else ends(domain)[1]
-        steps = (
-            fn.date_diff(named, literal(first)) if isinstance(domain, DateRange) else named - fn.lit(first).cast("long")
-        )
-        place = steps.cast("int") if coding.recode is None else fn.get(_array(codes), steps.cast("int"))
-        inside = (named >= literal(first)) & (named <= literal(last))
-        return SparkMatch(typed, fn.when(inside, place).otherwise(otherwise), keys)
+        begin, end = (_constant(edge, "DATE" if days else "BIGINT") for edge in (first, last))
+        steps = f"CAST({f'date_diff({value}, {begin})' if days else f'{value} - {begin}'} AS INT)"
+        place = steps if coding.recode is None else f"get({_array(codes)}, {steps})"
+        key = f"CASE WHEN {value} >= {begin} AND {value} <= {end} THEN {place} ELSE {otherwise} END"
+        return SparkMatch(typed, key, keys)
     entries = _entries(domain, type_)
     possible = [i for i, entry in enumerate(entries) if entry is not None]
     lookup = pa.table(
@@ -114,20 +115,40 @@ def match(coding: Coding, type_: types.DataType, options: Options, *, column: st
             "code": pa.array(codes[possible].astype(np.int32)),
         }
     )
-    return SparkMatch(typed, fn.coalesce(fn.col(code), otherwise), keys, lookup)
+    return SparkMatch(typed, f"coalesce({code}, {otherwise})", keys, lookup)
 
 
-def literal(value: Any) -> Column:
-    """A constant; dates by way of text, because Python and Java print early ones differently."""
-    return fn.lit(value.isoformat()).cast("date") if isinstance(value, dt.date) else fn.lit(value)
+def decision(value: str, lookup: pa.Table) -> str:
+    """What a short lookup says of a value, or null."""
+    type_, (entries, codes) = lookup.column(0).type, (lookup.column(i).to_pylist() for i in range(2))
+    if pa.types.is_decimal(type_):
+        constants = [_constant(entry, f"DECIMAL({type_.precision}, {type_.scale})") for entry in entries]
+    elif pa.types.is_string(type_):
+        constants = [_text(entry) for entry in entries]
+    else:
+        constants = [_constant(entry, _SQL_NAMES[type_]) for entry in entries]
+    cases = (f"WHEN {value} = {constant} THEN {code}" for constant, code in zip(constants, codes, strict=True))
+    return f"CASE {' '.join(cases)} END" if entries else "CAST(NULL AS INT)"
 
 
-def plain_texts(column: Column, type_: types.DataType) -> Column:
+def plain_texts(column: str, type_: types.DataType) -> str:
     """Texts as the bytes they are, under no collation that takes different ones for equal."""
-    if isinstance(type_, types.CharType | types.VarcharType):
-        return column.cast("string")
-    collation = getattr(type_, "collation", _BINARY)
-    return column if collation == _BINARY else fn.collate(column, _BINARY)
+    bounded = isinstance(type_, types.CharType | types.VarcharType)
+    return f"CAST({column} AS {_TEXT})" if bounded or getattr(type_, "collation", _BINARY) != _BINARY else column
+
+
+def _text(text: str) -> str:
+    """A constant text; as bytes, which no setting reads in another way."""
+    return f"CAST(X'{text.encode().hex()}' AS {_TEXT})"
+
+
+def _texts(texts: Iterable[str]) -> str:
+    return f"({', '.join(map(_text, texts))})"
+
+
+def _constant(value: float | Decimal | dt.date, sql_type: str) -> str:
+    """A constant of another type, by way of text, which tells each value of it from every other."""
+    return f"CAST('{value}' AS {sql_type})"
 
 
 def _first(domain: Domain, kind: str) -> int | dt.date | None:
@@ -144,83 +165,82 @@ def _within_64_bits(domain: Domain) -> bool:
     return INT64[0] <= low and high <= INT64[1]
 
 
-def _value(raw: Column, type_: types.DataType, domain: Domain, options: Options) -> Column:
+def _value(raw: str, type_: types.DataType, domain: Domain, options: Options) -> str:
     """The value in the type of `_arrow_type`, or null where it can be none of the domain's."""
     kind, wanted = column_kind(type_), domain_kind(domain)
     if kind == "null":
-        return fn.lit(None).cast(
-            "string" if wanted == "text" else "boolean" if wanted == "boolean" else _sql_type(domain)
-        )
+        named = {"text": _TEXT, "boolean": "BOOLEAN"}
+        return f"CAST(NULL AS {named.get(wanted) or _sql_type(domain)})"
     if wanted == "text":
         # Unlike a plain cast, this prints decimals without exponents in every mode.
-        return raw if kind == "text" else raw.try_cast("string")
+        return raw if kind == "text" else f"try_cast({raw} AS {_TEXT})"
     if wanted == "date":
         return _day(raw, type_)
     if wanted == "boolean":
         if kind == "text":
-            lower = fn.lower(raw)
-            return fn.when(lower.isin(*TRUE), fn.lit(True)).when(lower.isin(*FALSE), fn.lit(False))
-        return raw if kind == "boolean" else fn.when(raw == 1, fn.lit(True)).when(raw == 0, fn.lit(False))
+            true, false = (f"lower({raw}) IN {_texts(words)}" for words in (TRUE, FALSE))
+            return f"CASE WHEN {true} THEN true WHEN {false} THEN false END"
+        return raw if kind == "boolean" else f"CASE WHEN {raw} = 1 THEN true WHEN {raw} = 0 THEN false END"
     if kind == "text":
-        text = fn.translate(raw, ",.", ".,") if options.decimal == "," else raw
-        return _parsed(text, domain)
+        return _parsed(f"translate({raw}, {_text(',.')}, {_text('.,')})" if options.decimal == "," else raw, domain)
     if wanted == "number":
-        number = raw.cast("double")
-        return fn.when(~fn.isnan(number), number) if kind == "float" else number
-    return raw.cast("long") if kind == "integer" else raw
+        number = f"CAST({raw} AS DOUBLE)"
+        return f"CASE WHEN NOT isnan({number}) THEN {number} END" if kind == "float" else number
+    return f"CAST({raw} AS BIGINT)" if kind == "integer" else raw
 
 
-def _parsed(text: Column, domain: Domain) -> Column:
+def _parsed(text: str, domain: Domain) -> str:
     """The number that a text spells, or null."""
     wanted = domain_kind(domain)
     if wanted == "number":
-        return _extracted(text, f"({NUMBER})").try_cast("double")
-    if wanted == "integer":
-        return _extracted(text, INTEGER.replace(r"[+-]?\d+", r"([+-]?\d+)")).try_cast(_sql_type(domain))
-    scale = scale_of(domain)
-    return _extracted(text, rf"(\s*[+-]?\d*(?:\.\d{{0,{scale}}}0*)?\s*)").try_cast(_sql_type(domain))
+        pattern = f"({NUMBER})"
+    elif wanted == "integer":
+        pattern = INTEGER.replace(r"[+-]?\d+", r"([+-]?\d+)")
+    else:
+        pattern = rf"(\s*[+-]?\d*(?:\.\d{{0,{scale_of(domain)}}}0*)?\s*)"
+    return f"try_cast({_extracted(text, pattern)} AS {_sql_type(domain)})"
 
 
-def _day(raw: Column, type_: types.DataType) -> Column:
+def _day(raw: str, type_: types.DataType) -> str:
     kind = column_kind(type_)
     if kind == "date":
         return raw
     if kind == "text":
         day = r"\d{4}-\d{1,2}-\d{1,2}"
-        return _extracted(raw, DATE.replace(day, f"({day})")).try_cast("date")
+        return f"try_cast({_extracted(raw, DATE.replace(day, f'({day})'))} AS DATE)"
     if isinstance(type_, types.TimestampNTZType):
-        day_of = raw.cast("date")
-        return fn.when(day_of.cast("timestamp_ntz") == raw, day_of)
+        day_of = f"CAST({raw} AS DATE)"
+        return f"CASE WHEN CAST({day_of} AS TIMESTAMP_NTZ) = {raw} THEN {day_of} END"
     # By way of the moment itself: a cast would look at the session's time zone.
-    moment = fn.unix_micros(raw)
-    midnight = moment % fn.lit(_MICROSECONDS_A_DAY) == 0
-    return fn.when(midnight, fn.date_from_unix_date((moment / fn.lit(_MICROSECONDS_A_DAY)).cast("int")))
+    moment, a_day = f"unix_micros({raw})", f"{_MICROSECONDS_A_DAY}L"
+    return f"CASE WHEN {moment} % {a_day} = 0 THEN date_from_unix_date(CAST({moment} DIV {a_day} AS INT)) END"
 
 
-def _extracted(text: Column, pattern: str) -> Column:
+def _extracted(text: str, pattern: str) -> str:
     """What the first group holds if the whole text is of this form, else the empty text."""
-    return fn.regexp_extract(text, rf"\A(?:{pattern})\z".replace(r"\s", r"[\t\n\f\r ]"), 1)
+    whole = rf"\A(?:{pattern})\z".replace(r"\s", r"[\t\n\f\r ]")
+    return f"regexp_extract({text}, {_text(whole)}, 1)"
 
 
-def _missing(raw: Column, kind: str, wanted: str, options: Options) -> Column:
-    absent = raw.isNull()
+def _missing(raw: str, kind: str, wanted: str, options: Options) -> str:
+    absent = [f"{raw} IS NULL"]
     if kind == "float":
-        absent |= fn.isnan(raw)
+        absent.append(f"isnan({raw})")
     if kind == "text" and options.missing_values:
-        absent |= raw.isin(*options.missing_values)
+        absent.append(f"{raw} IN {_texts(options.missing_values)}")
     if kind == "text" and wanted in {"integer", "decimal", "number"}:
-        absent |= fn.lower(fn.trim(raw)) == "nan"
-    return absent
+        absent.append(f"lower(trim({raw})) = {_text('nan')}")
+    return " OR ".join(absent)
 
 
 def _sql_type(domain: Domain) -> str:
     """The type in which a text's value is compared."""
     wanted = domain_kind(domain)
     if wanted == "integer":
-        return "long" if _within_64_bits(domain) else f"decimal({_DIGITS},0)"
+        return "BIGINT" if _within_64_bits(domain) else f"DECIMAL({_DIGITS},0)"
     if wanted == "decimal":
-        return f"decimal({_DIGITS},{scale_of(domain)})"
-    return "double" if wanted == "number" else "date"
+        return f"DECIMAL({_DIGITS},{scale_of(domain)})"
+    return "DOUBLE" if wanted == "number" else "DATE"
 
 
 def _arrow_type(domain: Domain, type_: types.DataType) -> pa.DataType:
@@ -290,18 +310,18 @@ def _decimal(number: Decimal, precision: int, scale: int) -> Decimal | None:
     return Decimal((int(unscaled < 0), tuple(map(int, str(abs(int(unscaled))))), -scale))
 
 
-def _array(codes: np.ndarray) -> Column:
+def _array(codes: np.ndarray) -> str:
     """The codes as a constant: one text, which the planner takes apart once, instead of one literal for each."""
-    return fn.split(fn.lit(",".join(map(str, codes.tolist()))), ",").cast("array<int>")
+    return f"CAST(split({_text(','.join(map(str, codes.tolist())))}, {_text(',')}) AS ARRAY<INT>)"
 
 
-def _tree(value: Column, cuts: Sequence[float], codes: Sequence[int]) -> Column:
+def _tree(value: str, cuts: Sequence[float], codes: Sequence[int]) -> str:
     """A balanced decision: code i for values from cuts[i − 1] (included) to cuts[i] (not included)."""
     if not cuts:
-        return fn.lit(codes[0])
+        return str(codes[0])
     middle = len(cuts) // 2
     below, above = (
         _tree(value, cuts[:middle], codes[: middle + 1]),
         _tree(value, cuts[middle + 1 :], codes[middle + 1 :]),
     )
-    return fn.when(value < fn.lit(float(cuts[middle])), below).otherwise(above)
+    return f"CASE WHEN {value} < {_constant(float(cuts[middle]), 'DOUBLE')} THEN {below} ELSE {above} END"

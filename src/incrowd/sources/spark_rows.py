@@ -19,7 +19,7 @@ from pyspark.sql import functions as fn
 from incrowd.domain import Coding
 from incrowd.sources.databases import Answer, Ask, DatabaseSource, Elsewhere
 from incrowd.sources.options import Options
-from incrowd.sources.spark import reading, too_many_cells
+from incrowd.sources.spark import handed_over, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -74,11 +74,7 @@ class SparkRows(Elsewhere):
 
     def _groups(self, names: list[str], most: int) -> pa.Table:
         with reading():
-            groups = self.frame.groupBy(*names).agg(fn.count(fn.lit(1)).alias("n"))
-            table = groups.limit(most + 1).toArrow()
-        if table.num_rows > most:
-            raise too_many_cells(most)
-        return table
+            return handed_over(self.frame.groupBy(*names).agg(fn.expr("count(1) AS n")), most)
 
 
 class FetchedFromSpark(DatabaseSource):

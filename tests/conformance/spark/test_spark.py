@@ -152,6 +152,45 @@ def test_rows_grouped_before_or_after_they_are_coded_are_counted_alike(spark, tm
     assert not look(distinct.groupBy("c").count())  # to look would do the work twice
 
 
+@pytest.mark.parametrize(
+    ("row", "repeats"),
+    [
+        ("id % 10", True),
+        ("xxhash64(id) % 10000", True),
+        ("xxhash64(id) % 1000000", False),
+        ("if(id % 5 = 0, -1, id)", False),  # one that is frequent, and nothing else twice
+    ],
+)
+def test_the_first_rows_tell_whether_rows_repeat(spark, row, repeats):
+    """Of at most 8192 that are looked at; what they would have to show is far from what they do."""
+    import incrowd.sources.spark as engine
+
+    assert engine._repeats(spark.range(100_000).selectExpr(f"{row} AS x")) == repeats
+
+
+@pytest.mark.parametrize("collation", ["UTF8_BINARY", "UTF8_LCASE"])
+def test_texts_are_compared_byte_by_byte_whatever_signs_they_have(spark, collation):
+    """Declared texts, and those that stand for missing values, are part of what Spark is told to do."""
+    texts = ("a'b", 'a"b', "a\\", "a\\'b", "a`b", "${x}", "é", "e\u0301", "A'B", "--", "/*", "\n", "😀", ":x", "?")
+    frame = spark.createDataFrame([(t,) for t in (*texts, "n'a", "N'A")], "t string")
+    source = open_source(frame.selectExpr(f"t COLLATE {collation} AS t"), missing_values=("n'a",))
+    got = counts(source, Coding("t", Categories(texts), other="else", missing="keep"))
+    assert got == {(t,): 1 for t in (*texts, "else", None)}
+
+
+def test_days_far_away_are_days_of_the_calendar(spark):
+    days = [dt.date(1, 1, 1), dt.date(1582, 10, 10), dt.date(1969, 12, 31), dt.date(9999, 12, 31)]
+    frame = spark.createDataFrame([(str(day),) for day in days], "t string")
+    frame = frame.selectExpr(
+        "t", "cast(t AS date) AS d", "timestamp(t || ' 00:00:00Z') AS u", "cast(t AS timestamp_ntz) AS n"
+    )
+    declared = (Categories(tuple(days)), DateRange(days[1], days[3]))
+    for name in ("t", "d", "u", "n"):
+        for domain in declared:
+            expected = Counter((str(day) if str(day) in domain.labels else "else",) for day in days)
+            assert counts(open_source(frame), Coding(name, domain, other="else")) == expected, (name, domain)
+
+
 def test_no_more_cells_come_to_the_driver_than_it_allows(spark):
     frame = spark.range(0, 1000).selectExpr("id % 100 AS x", "id % 7 AS y")
     codings = [Coding("x", IntegerRange(0, 99)), Coding("y", DIGITS)]
