@@ -28,7 +28,7 @@ README = (
     ("main_job", "Python, many, private"),
     ("main_job", "command, few, fixed"),
     ("spark_release", "few, release"),
-    ("spark_release", "larger, release"),
+    ("spark_release", "many, release"),
     ("hundred_million", "parquet, few"),
     ("hundred_million", "csv, many"),
     ("thinning", "10⁸ records over 10⁶ cells, 0.1"),

@@ -86,11 +86,12 @@ def test_nodes_are_numbered_in_counting_order():
 @given(
     tables(),
     worths,
+    st.sampled_from([0, 1, 8, 10**6]),
+    st.sampled_from([0, 20, 1 << 16]),
     # Every way to go on is taken by some of these: arrays always, never, or in turns; cells that are alone looked for
     # or not; cells brought together or not; on threads or not.
     st.fixed_dictionaries(
         {
-            "ROOM": st.sampled_from([0, 1, 8, 10**6]),
             "_PLACES": st.sampled_from([1, 7, 1 << 22]),
             "_LOOSE": st.sampled_from([0, 4, 100]),
             "_FEW_CELLS": st.sampled_from([0, 1 << 12]),
@@ -101,12 +102,13 @@ def test_nodes_are_numbered_in_counting_order():
         }
     ),
 )
-def test_every_node_has_the_score_of_its_cells(table, worth, ways):
+def test_every_node_has_the_score_of_its_cells(table, worth, room, small, ways):
     lattice, codes, counts = table
     with pytest.MonkeyPatch.context() as context:
         for name, value in ways.items():
             context.setattr(scoring, name, value)
-        context.setattr(lattice_module, "ROOM", ways["ROOM"])
+        context.setattr(lattice_module, "_ROOM", room)
+        context.setattr(lattice_module, "_SMALL", small)
         context.setattr(scoring.os, "cpu_count", lambda: 3)
         found = scores(lattice, codes, counts, worth)
     assert found.dtype == np.int64

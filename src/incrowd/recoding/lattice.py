@@ -26,8 +26,7 @@ from incrowd.errors import UnreachableError
 Codes = NDArray[np.int64]
 Node = tuple[int, ...]
 
-ROOM = 8
-"""An array is used instead of sorting if it has at most so many places for each cell."""
+_ROOM, _SMALL = 8, 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +137,7 @@ class Prefixes(NamedTuple):
         longer = self.of * size
         longer += to.take(raw)
         number = self.number * size
-        if number <= ROOM * len(longer):
+        if number <= room_for(len(longer)):
             return Prefixes(longer, number, lambda some: self.weight(some // size) + weights.take(some % size))
         found, longer = ranked(longer, number)
         weight = self.weight(found // size) + weights.take(found % size)
@@ -228,6 +227,11 @@ class Fold:
         return keys.take(at), totals(counts, at)
 
 
+def room_for(cells: int) -> int:
+    """An array is used instead of sorting if it has at most so many places: some for each cell, or few anyway."""
+    return max(_ROOM * cells, _SMALL)
+
+
 def narrow(size: int) -> type[Any]:
     """Numbers up to this size take half the space, wherever they fit."""
     return np.int32 if size < 1 << 31 else np.int64
@@ -253,7 +257,7 @@ def totals(counts: Codes, at: Codes) -> Codes:
 
 def ranked(keys: Codes, space: int) -> tuple[Codes, Codes]:
     """The different keys, all below `space`, in order, and the rank of each key among them."""
-    if space <= ROOM * len(keys):
+    if space <= room_for(len(keys)):
         present = np.zeros(space, dtype=np.bool_)
         present[keys] = True
         rank = np.cumsum(present, dtype=np.int64)

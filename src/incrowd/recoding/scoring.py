@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.histogram import smallest_type
-from incrowd.recoding.lattice import ROOM, Codes, Ladder, Lattice, Node, Prefixes, in_order, narrow, ranked, starts
+from incrowd.recoding.lattice import Codes, Ladder, Lattice, Node, Prefixes, in_order, narrow, ranked, room_for, starts
 
 Floats = NDArray[np.float64]
 
@@ -150,7 +150,9 @@ class _Scoring:
         suffixes: list[Codes] = [np.zeros(cells, dtype=np.int64)]
         numbers = [1]
         for depth, (codes, size) in reversed(list(enumerate(zip(self.codes, sizes, strict=True)))):
-            if depth == 0 and self.room[0] > ROOM * cells:  # there is nothing to be merged with, and no use for arrays
+            if depth == 0 and self.room[0] > room_for(
+                cells
+            ):  # there is nothing to be merged with, and no use for arrays
                 suffixes.append(suffixes[-1][:0])
                 numbers.append(0)
                 break
@@ -158,7 +160,7 @@ class _Scoring:
             suffix *= numbers[-1]
             suffix += suffixes[-1]
             many = size * numbers[-1]
-            if many > max(_MOST_NUMBERS, ROOM * cells):
+            if many > max(_MOST_NUMBERS, room_for(cells)):
                 found, suffix = ranked(suffix, many)
                 many = len(found)
             suffixes.append(suffix.astype(smallest_type(many)))
@@ -187,7 +189,7 @@ class _Scoring:
         prefixes, rows, counts = cells
         if len(rows) == 0:
             return
-        if prefixes.number * self.room[depth] <= ROOM * len(rows):
+        if prefixes.number * self.room[depth] <= room_for(len(rows)):
             self._unfold(cells, levels)
             return
         raw = self.codes[depth].take(rows)
@@ -214,7 +216,7 @@ class _Scoring:
             at = np.flatnonzero(to.take(raw) >= 0)
             cells, raw = _some(cells, at), raw.take(at)
         prefixes, _, counts = cells
-        if prefixes.number * len(weights) > ROOM * len(raw):
+        if prefixes.number * len(weights) > room_for(len(raw)):
             # Before sorting so many: cells of equal prefix and code fall into the same heap, perhaps with others. In a
             # heap of too few records there is nothing to be found.
             bits = len(raw).bit_length() + 1
@@ -266,7 +268,7 @@ class _Scoring:
     def _merged(self, cells: _Cells, depth: int) -> _Cells:
         """The same cells, those of equal prefix and suffix brought together if there are many such."""
         prefixes, rows, counts = cells
-        if len(rows) < _FEW_CELLS or prefixes.number * self.room[depth] <= ROOM * len(rows):
+        if len(rows) < _FEW_CELLS or prefixes.number * self.room[depth] <= room_for(len(rows)):
             return cells
         keys = prefixes.of * self.numbers[depth]
         keys += self.suffixes[depth].take(rows)
