@@ -256,11 +256,12 @@ class Histogram:
         return pa.Table.from_batches(list(self.batches(plain=plain)), schema=self.schema(plain=plain))
 
     def schema(self, *, plain: bool = False) -> pa.Schema:
-        """The names and types of the columns of `expand`."""
+        """The names and types of the columns of `expand`; only those with a label for it have missing values."""
         import pyarrow as pa
 
-        empty = [_arrow(column, column.codes[:0], plain) for column in self.columns]
-        return pa.RecordBatch.from_arrays(empty, names=list(self.names)).schema
+        return pa.schema(
+            [pa.field(c.name, _arrow(c, c.codes[:0], plain).type, nullable=None in c.labels) for c in self.columns]
+        )
 
     def batches(self, rows: int = _BATCH_ROWS, *, plain: bool = False) -> Iterator[pa.RecordBatch]:
         """What `expand` gives, at most `rows` records at a time, so that any number of them can be written."""
@@ -268,14 +269,14 @@ class Histogram:
 
         if not self.columns:
             raise ParameterError("Records without columns cannot be written.", code="parameter-combination")
-        ends = np.cumsum(self.counts)
+        schema, ends = self.schema(plain=plain), np.cumsum(self.counts)
         for start in range(0, self.total, rows):
             stop = min(start + rows, self.total)
             first, last = np.searchsorted(ends, [start, stop - 1], side="right")
             cells = slice(int(first), int(last) + 1)
             repeats = np.minimum(ends[cells], stop) - np.maximum(ends[cells] - self.counts[cells], start)
             arrays = [_arrow(column, column.codes[cells], plain, repeats) for column in self.columns]
-            yield pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def to_pandas(self, count: str | None = "count") -> pd.DataFrame:
         """The cells as a pandas table of categorical columns and, unless `count` is None, their counts."""

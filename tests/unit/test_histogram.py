@@ -177,6 +177,13 @@ def test_decoding_gives_nulls_for_missing():
     assert plain.column("sex").null_count == 1
 
 
+@pytest.mark.parametrize("plain", [True, False])
+def test_only_columns_with_a_label_for_it_may_be_null(plain):
+    h = of([(2, 5), (0, 9)])
+    for schema in (h.schema(plain=plain), h.expand(plain=plain).schema, next(h.batches(plain=plain)).schema):
+        assert [field.nullable for field in schema] == [None in column.labels for column in h.columns] == [True, False]
+
+
 def test_the_missing_label_may_stand_anywhere():
     h = of([(0, 0), (1, 1), (2, 2)], labels=((None, "a", "b"), ("x", None, "y")), names=("p", "q"))
     assert h.decode(None).to_pydict() == {"p": [None, "a", "b"], "q": ["x", None, "y"]}

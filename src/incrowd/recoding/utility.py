@@ -31,6 +31,7 @@ from incrowd.recoding.pairs import Floats, Sums, paired_sums, totals
 SANITY = 0.001
 """Relative errors are taken against no less than this share of the table: a miscounted person or two is no disaster."""
 
+_ROUNDING = 1e-12  # logarithms of shares, each rounded, differ by less than this where nothing is lost
 _EXACT_SQUARES = 2**31  # a table of fewer records has a sum of squared counts below 2**63
 
 
@@ -242,7 +243,8 @@ def kl_divergence(comparison: Comparison) -> float:
     own = _exact_sum(cells * sizes / fine.total * np.log2(sizes / fine.total))
     seen = _exact_sum(table.counts[there] / fine.total * told)
     unseen = elsewhere / fine.total * everywhere if elsewhere else 0.0
-    return max(0.0, own - seen - unseen)
+    found = own - seen - unseen
+    return found if found > _ROUNDING else 0.0
 
 
 def pmse(comparison: Comparison) -> float:

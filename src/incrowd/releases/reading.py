@@ -160,9 +160,14 @@ class _Parquet:
 
         names = [column.name for column in columns]
         with pq.ParquetFile(path) as file:
-            if file.schema_arrow.names != names:
+            schema = file.schema_arrow
+            if schema.names != names:
                 raise ValueError("the columns are others")
-            texts = file.schema_arrow.equals(pa.schema([(name, pa.string()) for name in names]), check_metadata=True)
+            # A column that has no label for missing values may be declared to have none, and need not be.
+            declared = pa.schema(
+                [(c.name, pa.string(), f.nullable or None in c.labels) for c, f in zip(columns, schema, strict=True)]
+            )
+            texts = schema.equals(declared, check_metadata=True)
         self._path, self._names, self._texts = path, names, texts
 
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -323,6 +323,19 @@ def test_rows_in_another_order_are_found(folder):
     assert any("canonical order" in name for name in failing(folder))
 
 
+def test_only_columns_with_a_label_for_it_may_have_missing_values(folder):
+    """So says the file; files that leave it open say nothing else."""
+    path = folder / "release.parquet"
+    table = pq.read_table(path)
+    labels = {c["name"]: c["labels"] for c in json.loads((folder / "certificate.json").read_bytes())["columns"]}
+    assert {field.name: field.nullable for field in table.schema} == {name: None in labels[name] for name in labels}
+    assert api.verify(folder).valid
+    left_open = pa.schema([field.with_nullable(True) for field in table.schema])
+    pq.write_table(table.cast(left_open), path, compression="zstd", store_schema=False, write_statistics=False)
+    rewrite(folder, lambda content: refile(content, folder), reseal=True)
+    assert api.verify(folder).valid
+
+
 def test_notes_in_the_file_are_found(folder):
     table = pq.read_table(folder / "release.parquet").replace_schema_metadata({"suppressed": "17"})
     pq.write_table(table, folder / "release.parquet")

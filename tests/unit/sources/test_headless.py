@@ -27,7 +27,8 @@ def counted(path, names=NAMES, **options):
         ("t.csv", "7;f\r\n7;f\r\n8;m".encode("utf-16"), {}),
         ("t.csv", b'"7","f"\n7,f\n8,m', {}),
         ("t.tsv", b"7\tf\n7\tf\n8\tm\n", {}),
-        ("t.csv.gz", gzip.compress(b"7,f\n7,f\n8,m\n"), {}),
+        # Without the time of day, which would be part of the test's name, and another for each process that collects.
+        ("t.csv.gz", gzip.compress(b"7,f\n7,f\n8,m\n", mtime=0), {}),
         ("t.csv", b"7|f\n7|f\n8|m\n", {"delimiter": "|", "encoding": "latin-1"}),
     ],
 )
