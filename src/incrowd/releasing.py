@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ def release_copies(
     from incrowd.randomness import RandomSource
     from incrowd.releases.certificate import load_secret_key, sha256, sign
     from incrowd.releases.kinds import kind_of
-    from incrowd.releases.release import require_free, staged, write_around
+    from incrowd.releases.release import require_free, staged, write_around, writing
 
     def tell(what: str, part: float) -> None:
         if progress is not None:
@@ -150,16 +150,18 @@ def release_copies(
         for number in range(copies):
             tell("drawing", number / copies)
             drawn, stage = kind.draw(prepared, source), stages[number] if stages else None
-            one = _make(plan, attributes, settings, counted, drawn, source, copies, stage)
-            one = one if key is None else replace(one, certificate=sign(one.certificate, key))
-            if stage is not None:
-                write_around(one, stage.public, stage.internal, internal_folder(stage.folder))
+            with nullcontext() if stage is None else writing(stage.folder):
+                one = _make(plan, attributes, settings, counted, drawn, source, copies, stage)
+                one = one if key is None else replace(one, certificate=sign(one.certificate, key))
+                if stage is not None:
+                    write_around(one, stage.public, stage.internal, internal_folder(stage.folder))
             made.append(one)
         digests = [one.certificate["digest"] for one in made]
         digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
         for number, complete in enumerate(stages):
             tell("writing", number / copies)
-            complete.appear()
+            with writing(complete.folder):
+                complete.appear()
             settle(digest)
     tell("done", 1.0)
     return [replace(one, settle=lambda: settle(digest)) for one in made]

@@ -293,6 +293,15 @@ class Staged:
 
 
 @contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """What the operating system has against it becomes an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(folder, error) from None
+
+
+@contextmanager
 def staged(folder: Path) -> Iterator[Staged]:
     """Two new folders, of which nothing is left unless they appear, or the process is killed."""
     folder = folder.absolute()
@@ -300,11 +309,10 @@ def staged(folder: Path) -> Iterator[Staged]:
     mark = secrets.token_hex(4)
     public, internal = (t.with_name(f".{t.name}.{mark}.part") for t in (folder, internal_folder(folder)))
     try:
-        for temporary in (internal, public):
-            temporary.mkdir(mode=0o700)
+        with writing(folder):
+            for temporary in (internal, public):
+                temporary.mkdir(mode=0o700)
         yield Staged(folder, public, internal)
-    except OSError as error:
-        raise cannot_write(folder, error) from None
     finally:
         for temporary in (internal, public):
             shutil.rmtree(temporary, ignore_errors=True)
@@ -313,7 +321,7 @@ def staged(folder: Path) -> Iterator[Staged]:
 @contextmanager
 def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
     """The public and the internal folder of a release, which appear when the block is left in peace."""
-    with staged(folder) as place:
+    with staged(folder) as place, writing(place.folder):
         yield place.public, place.internal
         place.appear()
 

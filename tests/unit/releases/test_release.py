@@ -336,6 +336,19 @@ def test_only_columns_with_a_label_for_it_may_have_missing_values(folder):
     assert api.verify(folder).valid
 
 
+@pytest.mark.parametrize("when", ["drawing", "writing"])
+def test_only_what_is_wrong_with_writing_is_said_to_be(people, policy, tmp_path, when):
+    """A listener that goes away is its own affair; nothing is left of the release all the same."""
+
+    def progress(what, part):
+        if what == when:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        api.release(people, policy, folder=tmp_path / "out", progress=progress)
+    assert not [path for path in tmp_path.iterdir() if "out" in path.name]
+
+
 def test_notes_in_the_file_are_found(folder):
     table = pq.read_table(folder / "release.parquet").replace_schema_metadata({"suppressed": "17"})
     pq.write_table(table, folder / "release.parquet")
