@@ -102,7 +102,7 @@ class Lattice:
 
     def cells(self, node: Node, columns: Sequence[Codes], counts: Codes) -> tuple[Codes, Codes]:
         """The counts and weights of one node's cells."""
-        cells = Prefixes(np.zeros(len(counts), dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
+        cells = Prefixes.empty(len(counts))
         for ladder, level, column in zip(self.ladders, node, columns, strict=True):
             cells = cells.lengthened(column, ladder.maps[level], ladder.weights[level])
         records = np.bincount(cells.of, weights=counts, minlength=cells.number).astype(np.int64)
@@ -122,6 +122,11 @@ class Prefixes(NamedTuple):
     of: Codes
     number: int
     weight: Callable[[Codes], Codes]
+
+    @classmethod
+    def empty(cls, cells: int) -> Prefixes:
+        """Of no columns: the same for all cells, and without weight."""
+        return cls(np.zeros(cells, dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
 
     def lengthened(self, raw: Codes, to: Codes, weights: Codes) -> Prefixes:
         """With one more column, at some level.
@@ -221,8 +226,8 @@ class Fold:
             keys = packed >> self._count_bits
             counts = packed & ((1 << self._count_bits) - 1)
         else:
-            order = np.argsort(keys, kind="stable")
-            keys, counts = keys[order], counts[order]
+            keys, order = in_order(keys, space)
+            counts = counts.take(order)
         at = np.flatnonzero(starts(keys))
         return keys.take(at), totals(counts, at)
 

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from incrowd.histogram import smallest_type
 from incrowd.recoding.lattice import Codes, Ladder, Lattice, Node, Prefixes, in_order, narrow, ranked, room_for, starts
-
-Floats = NDArray[np.float64]
+from incrowd.recoding.pairs import Floats, totals
 
 _PLACES = 1 << 21  # of one array; where more are needed, prefixes take turns
 _LOOSE = 4  # up to so many cells for each prefix, it is worth looking for some that are alone
@@ -110,8 +109,7 @@ class _Scoring:
         self.worth, self.least = worth, worth.least
         self.narrow = narrow(int(counts.sum()))
         size = len(counts)
-        top = Prefixes(np.zeros(size, dtype=np.int64), 1, np.zeros(1, dtype=np.int64).take)
-        self._top = _Cells(top, np.arange(size, dtype=narrow(size)), counts.astype(np.float64))
+        self._top = _Cells(Prefixes.empty(size), np.arange(size, dtype=narrow(size)), counts.astype(np.float64))
         self.codes, self.steps, self.weights = [], [], []
         for i in self.order:
             ladder = lattice.ladders[i]
@@ -137,9 +135,9 @@ class _Scoring:
     def _common(self, depth: int) -> list[tuple[Codes, Codes]]:
         """By level; what is rare there can be left out, but not what is rare before it is brought together."""
         found = []
-        by_code = _added(self._top.counts, self.codes[depth], len(self.maps[depth][0]))
+        by_code = totals(self.codes[depth], self._top.counts, len(self.maps[depth][0]))
         for to, weights in zip(self.maps[depth], self.weights[depth], strict=True):
-            enough = _added(by_code, to, len(weights)) >= self.least
+            enough = totals(to, by_code, len(weights)) >= self.least
             number = np.where(enough, np.cumsum(enough) - 1, -1)
             found.append((number.take(to), weights[enough]))
         return found
@@ -150,9 +148,8 @@ class _Scoring:
         suffixes: list[Codes] = [np.zeros(cells, dtype=np.int64)]
         numbers = [1]
         for depth, (codes, size) in reversed(list(enumerate(zip(self.codes, sizes, strict=True)))):
-            if depth == 0 and self.room[0] > room_for(
-                cells
-            ):  # there is nothing to be merged with, and no use for arrays
+            # Before the first column there is nothing to be merged with: only arrays would need the numbers.
+            if depth == 0 and self.room[0] > room_for(cells):
                 suffixes.append(suffixes[-1][:0])
                 numbers.append(0)
                 break
@@ -195,7 +192,7 @@ class _Scoring:
         raw = self.codes[depth].take(rows)
         for level, (to, weights) in enumerate(self.common[depth]):
             here, (longer, rows, counts) = (*levels, level), self._lengthened(cells, raw, to, weights)
-            records = _added(counts, longer.of, longer.number)
+            records = totals(longer.of, counts, longer.number)
             crowds = np.flatnonzero(records >= self.least)
             if depth == len(self.order) - 1:
                 values = self.worth.values(records.take(crowds).astype(np.int64))
@@ -220,8 +217,8 @@ class _Scoring:
             # Before sorting so many: cells of equal prefix and code fall into the same heap, perhaps with others. In a
             # heap of too few records there is nothing to be found.
             bits = len(raw).bit_length() + 1
-            heap = (scattered(prefixes.of * len(weights) + to.take(raw)) >> np.uint64(64 - bits)).view(np.int64)
-            at = np.flatnonzero(_added(counts, heap, 1 << bits).take(heap) >= self.least)
+            heap = (_scattered(prefixes.of * len(weights) + to.take(raw)) >> np.uint64(64 - bits)).view(np.int64)
+            at = np.flatnonzero(totals(heap, counts, 1 << bits).take(heap) >= self.least)
             cells, raw = _some(cells, at), raw.take(at)
         return cells._replace(prefixes=cells.prefixes.lengthened(raw, to, weights))
 
@@ -260,7 +257,7 @@ class _Scoring:
             place = self.suffixes[depth].take(some.rows).astype(np.int64)
             place *= some.prefixes.number
             place += some.prefixes.of
-            array = _added(some.counts, place, some.prefixes.number * self.room[depth]).astype(self.narrow)
+            array = totals(place, some.counts, some.prefixes.number * self.room[depth]).astype(self.narrow)
             weight = some.prefixes.weight(np.arange(some.prefixes.number))
             del some, place
             self._add(levels, self._array_scores(array, 1, weight, depth, ()))
@@ -272,7 +269,7 @@ class _Scoring:
             return cells
         keys = prefixes.of * self.numbers[depth]
         keys += self.suffixes[depth].take(rows)
-        some = keys[scattered(keys) < _SAMPLED]
+        some = keys[_scattered(keys) < _SAMPLED]
         if 2 * len(np.unique(some)) > len(some):
             return cells
         along, order = in_order(keys, prefixes.number * self.numbers[depth])
@@ -353,13 +350,9 @@ def _some(cells: _Cells, at: Codes) -> _Cells:
     return _Cells(prefixes._replace(of=prefixes.of.take(at)), rows.take(at), counts.take(at))
 
 
-def scattered(keys: Codes) -> NDArray[np.uint64]:
+def _scattered(keys: Codes) -> NDArray[np.uint64]:
     """A number of 64 bits for each key, the same for equal keys, its upper bits evenly spread."""
     return keys.view(np.uint64) * _MIXER
-
-
-def _added(counts: Floats, places: Codes, size: int) -> Floats:
-    return np.asarray(np.bincount(places, weights=counts, minlength=size), dtype=np.float64)
 
 
 def _dot(values: Codes, weights: Codes) -> int:
