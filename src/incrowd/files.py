@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +36,20 @@ def appearing(target: Path) -> Iterator[BinaryIO]:
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
+
+
+def read_ordinary(path: str | Path, most: int) -> bytes:
+    """The content of an ordinary file: nothing that waits or never ends, and no more than `most` bytes and one.
+
+    Raises:
+        OSError: it cannot be read, or is a pipe, a device or a folder.
+    """
+    # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "It is not an ordinary file")
+        return file.read(most + 1)
 
 
 def write_whole(path: str | Path, content: bytes) -> Path:

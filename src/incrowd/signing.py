@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from incrowd.errors import InputError
+from incrowd.files import read_ordinary
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_LARGEST_KEY = 1 << 16
 
 
 def canonical(content: Any) -> bytes:
@@ -128,7 +131,7 @@ def _signed(document: Mapping[str, Any]) -> bytes:
 
 def _read_key(path: str | Path) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_ordinary(path, _LARGEST_KEY)
     except OSError as error:
         raise InputError(
             f"Cannot read the key {path}: {error.strerror or type(error).__name__}.",

@@ -8,6 +8,7 @@ from typing import Any
 
 from incrowd.collector.publishing import rehearse
 from incrowd.errors import InputError, InternalError, PolicyError
+from incrowd.files import read_ordinary
 from incrowd.guarantees.randomisation import Attribute, RetentionReplacement
 from incrowd.hierarchy import codings
 from incrowd.local import Question, Questionnaire
@@ -17,6 +18,7 @@ from incrowd.policy import Policy, Pram
 from incrowd.releases.kinds import pram
 
 NO_ANSWER = "No answer"
+_LARGEST_FILE = 16_000_000
 
 
 def questionnaire_of(policy: Policy, *, records: int, texts: Mapping[str, Any] | None = None) -> Questionnaire:
@@ -62,7 +64,10 @@ def read_texts(path: str | Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        raw = read_ordinary(path, _LARGEST_FILE)
+        if len(raw) > _LARGEST_FILE:
+            raise _wrong_texts(f"{path} is too large")
+        content = yaml.safe_load(raw.decode())
     except OSError as error:
         raise _wrong_texts(f"{path} cannot be read: {error.strerror or type(error).__name__}") from None
     except (UnicodeDecodeError, yaml.YAMLError):

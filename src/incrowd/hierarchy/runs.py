@@ -18,6 +18,7 @@ from incrowd.domain import Bins, Categories, DateRange, Domain, IntegerRange, la
 from incrowd.errors import HierarchyError
 from incrowd.hierarchy.tree import Grouping
 from incrowd.policy import Intervals, Mask, Ordinal
+from incrowd.policy.values import is_whole
 
 Starts = NDArray[np.int64]
 Names = Callable[[Starts], Sequence[str]]
@@ -51,7 +52,8 @@ def intervals(spec: Intervals, domain: Domain) -> Iterator[Grouping]:
 def ordinal(spec: Ordinal, domain: Domain) -> Iterator[Grouping]:
     """Runs of so many neighbours."""
     size = len(domain.labels)
-    yield from nested([(np.arange(0, size, length), run_names(domain)) for length in spec.ordinal], size)
+    starts = [np.array(range(0, size, length), np.int64) for length in spec.ordinal]  # which may exceed 64 bits
+    yield from nested([(level, run_names(domain)) for level in starts], size)
 
 
 def mask(spec: Mask, domain: Domain) -> Iterator[Grouping]:
@@ -109,7 +111,7 @@ def positions(domain: Domain, edges: Sequence[Any]) -> Starts:
     if isinstance(domain, DateRange):
         return np.clip(np.array([(edge - domain.first).days for edge in edges], np.int64), 0, size)
     if isinstance(domain, IntegerRange):
-        if any(edge.is_finite() and edge % 1 for edge in edges):
+        if any(edge.is_finite() and not is_whole(edge) for edge in edges):
             raise unfit("an edge between whole numbers must be a whole number")
         return np.array([int(min(max(edge - domain.low, Decimal(0)), Decimal(size))) for edge in edges], np.int64)
     if isinstance(domain, Categories):
@@ -145,10 +147,10 @@ def _levels(spec: Intervals, domain: Domain) -> Iterator[tuple[Starts, Names]]:
 def _every(width: Decimal, origin: Decimal, domain: Domain) -> Starts:
     """The positions of `origin` and of all that is multiples of the width away from it."""
     if isinstance(domain, IntegerRange):
-        if width % 1 or origin % 1:
+        if not (is_whole(width) and is_whole(origin)):
             raise unfit("intervals of whole numbers must begin and end at whole numbers")
         first = (int(origin) - domain.low) % int(width)
-        return np.arange(first, len(domain.labels), int(width))
+        return np.array(range(first, len(domain.labels), int(width)), np.int64)  # a width may exceed 64 bits
     if not isinstance(domain, Bins):
         raise unfit("'widths' need a domain of numbers")
     finite = [Decimal(cut) for cut in domain.cuts if np.isfinite(cut)]

@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from incrowd.domain import Domain, Value, label_of
 from incrowd.errors import HierarchyError, InputError
-from incrowd.files import write_whole
+from incrowd.files import read_ordinary, write_whole
 from incrowd.hierarchy.tree import Grouping, Hierarchy, in_order
 from incrowd.policy import Kind, read_value
 
 V = TypeVar("V", bound=Hashable)
 
 DELIMITERS = ";,\t"
+_LARGEST_FILE = 1 << 30
 _TRIED = 200  # rows by which a delimiter is recognised
 
 
@@ -63,9 +64,11 @@ class Origin:
     def read(self, path: Path, encoding: str = "utf-8") -> str:
         """The text of a file, a byte-order mark removed."""
         try:
-            raw = path.read_bytes()
+            raw = read_ordinary(path, _LARGEST_FILE)
         except OSError as error:
             raise self.wrong(f"the file cannot be read: {error.strerror or type(error).__name__}") from None
+        if len(raw) > _LARGEST_FILE:
+            raise self.wrong("the file is larger than 1 GB")
         if b"\0" in raw and "16" not in encoding and "32" not in encoding:
             raise self.wrong("this is not a text file", line=raw.count(b"\n", 0, raw.index(b"\0")) + 1)
         try:

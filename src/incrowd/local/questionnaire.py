@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from incrowd.errors import GuaranteeError, InputError, ParameterError, UnreachableError
+from incrowd.files import read_ordinary
 from incrowd.local import promise
 from incrowd.local.promise import WHOLE, Kept
 from incrowd.signing import is_sealed, seal, sign, signature_is_valid, to_bytes
@@ -167,8 +168,7 @@ class Questionnaire:
     def from_file(cls, path: str | Path, *, public_key: str | Path | None = None) -> Self:
         """A questionnaire from its file."""
         try:
-            with Path(path).open("rb") as file:
-                content = file.read(_LARGEST_FILE + 1)
+            content = read_ordinary(path, _LARGEST_FILE)
         except OSError as error:
             raise InputError(
                 f"Cannot read {path}: {error.strerror or type(error).__name__}.", code="questionnaire-invalid"

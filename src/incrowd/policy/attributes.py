@@ -12,7 +12,7 @@ from incrowd.errors import PolicyError
 from incrowd.policy.domains import Cuts, Digits, DomainSpec, ListFile, Span
 from incrowd.policy.fields import Finding, Section, Text, listed, read_each, read_keys, refuse
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
-from incrowd.policy.values import Kind, read_edge, read_value
+from incrowd.policy.values import Kind, is_whole, read_edge, read_value
 
 
 class Attribute(Section):
@@ -110,7 +110,7 @@ class Attribute(Section):
                 return [(here, "'dates' needs an attribute of type 'date'")]
             if spec.widths and self.kind == "date":
                 return [(here, "dates are taken together by 'dates' or by 'cuts'")]
-            if spec.widths and self._shape == _SPAN and any(width % 1 for width in spec.widths):
+            if spec.widths and self._shape == _SPAN and not all(map(is_whole, spec.widths)):
                 return [(here, "'widths' must be whole numbers, as the values are")]
         return []
 

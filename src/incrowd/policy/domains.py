@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import Decimal
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
@@ -87,11 +88,12 @@ DomainSpec = Annotated[
 
 
 def _bins(first: Decimal, last: Decimal, step: Decimal) -> Bins:
-    if step <= 0 or last <= first or (last - first) % step:
+    low, high, width = map(Fraction, (first, last, step))
+    steps = (high - low) / width if width else Fraction(0)
+    if width < 0 or steps <= 0 or steps.denominator != 1:
         raise PolicyError("'to' must be a whole number of steps above 'from'.", code="domain-cuts")
-    count = int((last - first) / step)
-    _require_few(count)
-    return Bins(tuple(float(first + step * i) for i in range(count + 1)))
+    _require_few(int(steps))
+    return Bins(tuple(float(low + width * i) for i in range(int(steps) + 1)))
 
 
 def _require_few(values: int) -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from incrowd.errors import PolicyError
 from incrowd.policy.reading import parse
+from incrowd.policy.writing import Dumper
 
 _MARK = re.compile(r"\s+# CONFIRM\b.*$")
 _WIDTH = 110
@@ -203,13 +204,10 @@ def _dump(content: Any) -> str:
     )
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(Dumper):
     """Writes texts as they are. In a policy every scalar is a text until its key says otherwise."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own way
         first: [(tag, pattern) for tag, pattern in known if tag == "tag:yaml.org,2002:null"]
         for first, known in yaml.SafeDumper.yaml_implicit_resolvers.items()
     }
-
-    def ignore_aliases(self, _: Any) -> bool:
-        return True

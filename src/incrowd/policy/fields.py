@@ -6,6 +6,7 @@ import codecs
 import datetime as dt
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from incrowd.domain import Value
 from incrowd.policy.reading import Place, closest
-from incrowd.policy.values import Kind, read_number
+from incrowd.policy.values import Kind, read_limited
 
 Finding = tuple[Place, str]
 Members = Mapping[str, tuple[type["Section"], set[str]]]
@@ -95,7 +96,7 @@ def multiples(numbers: tuple[Any, ...]) -> tuple[Any, ...]:
     if any(number <= 0 for number in numbers):
         raise ValueError("must be above 0")
     for fine, coarse in pairwise(increasing(numbers)):
-        if coarse % fine:
+        if Fraction(coarse) % Fraction(fine):
             raise ValueError(
                 f"{coarse} is not a multiple of {fine}, so a group of {coarse} would cut one of {fine} apart"
             )
@@ -120,7 +121,7 @@ Text = Annotated[str, Field(min_length=1)]
 Output = Annotated[Literal["parquet", "csv"], Field(description="The format of the release.")]
 Character = Annotated[str, AfterValidator(_character)]
 Encoding = Annotated[str, AfterValidator(_encoding)]
-Number = Annotated[Decimal, PlainValidator(read_number), WithJsonSchema({"type": "number"})]
+Number = Annotated[Decimal, PlainValidator(read_limited), WithJsonSchema({"type": "number"})]
 Sizes = Annotated[tuple[int, ...], AfterValidator(multiples), BeforeValidator(listed)]
 Widths = Annotated[tuple[Number, ...], AfterValidator(multiples), BeforeValidator(listed)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
@@ -85,7 +86,7 @@ class Mask(Section):
     @field_validator("mask", mode="before")
     @classmethod
     def _one_by_one(cls, raw: Any) -> Any:
-        short = isinstance(raw, int | str) and str(raw).isdecimal() and int(raw) <= 100
+        short = isinstance(raw, int | str) and re.fullmatch(r"0*[0-9]{1,2}|0*100", str(raw))
         return tuple(range(1, int(raw) + 1)) if short else raw
 
 

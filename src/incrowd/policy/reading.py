@@ -7,6 +7,7 @@ a text, ``010`` eight. Here its parser is used and nothing behind it.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from incrowd.errors import PolicyError
+from incrowd.files import read_ordinary
 
 Place = tuple[str | int, ...]
 
@@ -25,6 +27,7 @@ _MOST_NODES = 5_000_000
 _SHOWN = 10
 _PLAIN_TAGS = {None, "!", *(f"tag:yaml.org,2002:{t}" for t in ("str", "int", "float", "bool", "null", "seq", "map"))}
 _NULLS = ("", "~", "null", "Null", "NULL")
+_FOLDED = re.compile("[\x85\u2028\u2029]")  # ends of lines to YAML, and part of a text to everybody else
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there
 
 
@@ -69,13 +72,15 @@ class Document:
 def read_text(path: str | Path) -> str:
     """The text of a policy file."""
     try:
-        raw = Path(path).read_bytes()
-    except OSError as error:
+        raw = read_ordinary(path, LARGEST_FILE)
+    except (OSError, ValueError) as error:  # a ValueError: of a name with NUL
         raise PolicyError(
-            f"Cannot read the policy {path}: {error.strerror or type(error).__name__}.",
+            f"Cannot read the policy {path}: {getattr(error, 'strerror', None) or type(error).__name__}.",
             code="policy-file",
             remedy="Check its name and folder.",
         ) from None
+    if len(raw) > LARGEST_FILE:
+        raise _too_large(str(path))
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -91,9 +96,10 @@ def read_text(path: str | Path) -> str:
 def parse(text: str, name: str = "The policy") -> Document:
     """The one document in a YAML text."""
     if len(text) > LARGEST_FILE:
-        raise refusal(
-            [Problem(None, "", "the file is larger than 64 MB; put long lists into files of their own")], name
-        )
+        raise _too_large(name)
+    if found := _FOLDED.search(text):
+        said = f'the character U+{ord(found.group()):04X} would be taken for the end of a line; write it as "\\u'
+        raise _syntax(text.count("\n", 0, found.start()) + 1, f'{said}{ord(found.group()):04x}" in quotes', name)
     try:
         return _Builder(text, name).document()
     except yaml.MarkedYAMLError as error:
@@ -186,6 +192,10 @@ class _Builder:
 
     def _wrong(self, event: Any, text: str) -> PolicyError:
         return _syntax(event.start_mark.line + 1, text, self._name)
+
+
+def _too_large(name: str) -> PolicyError:
+    return refusal([Problem(None, "", "the file is larger than 64 MB; put long lists into files of their own")], name)
 
 
 def _syntax(line: int | None, text: str, name: str) -> PolicyError:

@@ -21,6 +21,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
 _INFINITE = re.compile(r"[+-]?(\.?inf|infinity|∞)", re.IGNORECASE)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_MOST_DIGITS = 38  # as engines have them
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -47,7 +48,7 @@ def read_value(kind: Kind, raw: object) -> Value:
         case "integer":
             return _integer(raw)
         case "number":
-            return read_number(raw)
+            return read_limited(raw)
         case "date":
             return _date(raw)
         case "boolean":
@@ -56,7 +57,15 @@ def read_value(kind: Kind, raw: object) -> Value:
 
 def read_edge(kind: Kind, raw: object) -> Decimal | dt.date:
     """A cut point: a date for dates, otherwise a number, which may be infinite."""
-    return _date(raw) if kind == "date" else read_number(raw, infinite=True)
+    return _date(raw) if kind == "date" else read_limited(raw, infinite=True)
+
+
+def read_limited(raw: object, *, infinite: bool = False) -> Decimal:
+    """A number that a column may hold, or that such numbers are cut at."""
+    number = read_number(raw, infinite=infinite)
+    if number.is_finite():
+        _require_few_digits(format(number, "f"))
+    return number
 
 
 def read_number(raw: object, *, infinite: bool = False) -> Decimal:
@@ -73,8 +82,23 @@ def read_number(raw: object, *, infinite: bool = False) -> Decimal:
     return number if number else Decimal(0)  # there is no −0
 
 
+def is_whole(number: Decimal) -> bool:
+    """Whether it has no decimals; exact, as `number % 1` is not for long ones."""
+    return number == number.to_integral_value()
+
+
+def _require_few_digits(text: str) -> None:
+    before, _, after = text.lstrip("+-").partition(".")
+    if max(len(before), len(after)) > _MOST_DIGITS:
+        raise ValueError(
+            f"must have {_MOST_DIGITS} digits before the decimal point and {_MOST_DIGITS} after it at most"
+        )
+
+
 def _text(raw: object) -> str:
     if isinstance(raw, str):
+        if any("\ud800" <= sign <= "\udfff" for sign in raw):
+            raise ValueError("must be a text that can be written in UTF-8")
         return raw
     if _is_whole(raw):
         return str(raw)
@@ -87,6 +111,7 @@ def _integer(raw: object) -> int:
     if _is_whole(raw):
         return int(raw)
     if isinstance(raw, str) and _INTEGER.fullmatch(raw.strip()):
+        _require_few_digits(raw.strip())
         return int(raw)
     raise ValueError("must be a whole number")
 

@@ -113,11 +113,21 @@ def _json(value: Any) -> Any:
     return str(value) if isinstance(value, Decimal | dt.date) else value
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes decimals as numbers and repeats what it has written before instead of referring to it."""
+class Dumper(yaml.SafeDumper):
+    """Repeats what it has written before instead of referring to it, and writes texts so that they are read alike."""
 
     def ignore_aliases(self, _: Any) -> bool:
+        """All of them."""
         return True
+
+
+class _Dumper(Dumper):
+    """Writes decimals as numbers."""
+
+
+def _text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+    # In quotes of any other kind YAML takes some of these characters for the end of a line.
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, None if value.isprintable() else '"')
 
 
 def _decimal(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
@@ -127,4 +137,5 @@ def _decimal(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
     return dumper.represent_scalar(f"tag:yaml.org,2002:{'int' if whole else 'float'}", format(value, "f"))
 
 
+Dumper.add_representer(str, _text)
 _Dumper.add_representer(Decimal, _decimal)

@@ -30,7 +30,7 @@ def _known(raw: Any) -> Any:
         name = raw.get("mechanism")
         if name is None:
             refuse([((), "the key 'mechanism' is missing")])
-        if name not in MECHANISMS:
+        if not isinstance(name, str) or name not in MECHANISMS:
             guess = closest(str(name), MECHANISMS)
             hint = f"; did you mean '{guess}'?" if guess else ""
             refuse([(("mechanism",), f"must be {several(MECHANISMS, ' or ')}{hint}")])
@@ -42,7 +42,8 @@ def _known(raw: Any) -> Any:
 
 def _mark(raw: Any) -> str:
     name = raw.get("mechanism") if isinstance(raw, Mapping) else getattr(raw, "mechanism", None)
-    return f"@{name if name in MECHANISMS else 'sampled_crowd'}"
+    known = isinstance(name, str) and name in MECHANISMS
+    return f"@{name if known else 'sampled_crowd'}"
 
 
 Release = Annotated[
