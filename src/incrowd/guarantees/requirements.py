@@ -303,7 +303,7 @@ class DeltaDisclosure(Requirement):
 
 @dataclass(frozen=True)
 class BeliefRatio(Requirement):
-    """The table is `epsilon`-private against an adversary: no belief moves by more than that factor.
+    """The table is `epsilon`-private against an adversary: no belief rises, and no doubt shrinks, by more than that.
 
     Attributes:
         epsilon: the largest ratio of beliefs; not the ε of differential privacy.

@@ -110,14 +110,10 @@ _KINDS: dict[str, type[Promise]] = {"sampled-crowd": SampledCrowd, "point": Poin
 
 @dataclass(frozen=True)
 class ChangedCell(PrivacyProfile):
-    """One of the two cells that change when a record of a sampled crowd is replaced.
+    """One of the two cells that change when a record of a sampled crowd is replaced: a removal here, an addition there.
 
-    Given the mapping, the cells of the output are independent. Replacing a record takes one from a cell and adds one
-    to another (if both fall into the same cell, nothing changes), so the outputs on neighbouring tables are products
-    that differ in two factors: a removal in one, an addition in the other. Each factor is dominated by the crowd's
-    profile in that direction, and a product is dominated by the composition of what dominates its factors. Hence a
-    crowd costs, under replace-one, the composition of a removal and an addition: less than what converting its
-    profile as one of any mechanism would give.
+    Their composition covers the replacement, and costs less than converting the crowd's profile would (docs/proofs.md,
+    "Replacing a record of a sampled crowd").
     """
 
     crowd: CrowdProfile

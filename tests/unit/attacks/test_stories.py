@@ -29,13 +29,24 @@ def test_mondrian_keeps_to_k():
     assert stories.groups(worth, 600) == [(0, 316)]
 
 
-@pytest.mark.statistical
 def test_two_answers_from_one_sample_give_her_away():
-    """With 20,000 runs the frequencies are within 0.025 of their means but for a probability below 1e-10."""
     found = stories.one_sample()
-    assert found.observed.value == pytest.approx(0.25, abs=0.025)
-    assert found.claim.value < 0.05
-    assert found.safe.value < 0.05
+    assert found.claim.value == 0.0
+    assert found.observed.value == pytest.approx(0.38705, abs=5e-6)
+    assert found.safe.value == 0.0
+    assert "ε = 0.322" in found.story[0]
+    assert "at ε = 5 it still is 0.207" in found.story[2]
+
+
+def test_the_law_of_both_answers_is_whole():
+    for present in (False, True):
+        assert stories._two_answers(30_000, 10_000, 20, 1.0, present=present).sum() == pytest.approx(1, abs=1e-12)
+
+
+def test_without_noise_the_second_answer_tells_the_stripe():
+    """It counts her too, so it is in the next stripe if the others fill theirs: one number in twenty."""
+    there, absent = (stories._two_answers(30_000, 10_000, 20, 30.0, present=present) for present in (True, False))
+    assert stories._divergence(there, absent, 5.0) == pytest.approx(0.5 * 19 / 20, abs=1e-3)
 
 
 def test_duplicated_rows_tell_everything_and_a_crowd_nothing():

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -90,6 +91,45 @@ def test_composition_bounds_the_truth_and_is_close_to_it():
         worst = max(worst, composed_divergence(p, q, times, epsilon))
     assert worst <= together
     assert together <= 3 * worst  # the bound lets the worst n differ from one ε to the next
+
+
+def two_crowds(table, k, beta, *, one_sample=False):
+    """The law of two sampled crowds of two values; what the first shows decides whether the second merges them."""
+
+    def probability(counts):
+        masses = [math.comb(n, j) * beta**j * (1 - beta) ** (n - j) for n, j in zip(table, counts, strict=True)]
+        return math.prod(masses)
+
+    samples = [(counts, probability(counts)) for counts in itertools.product(*(range(n + 1) for n in table))]
+    law = Counter()
+    for counts, mass in samples:
+        first = tuple(j if j >= k else 0 for j in counts)
+        for again, share in [(counts, 1.0)] if one_sample else samples:
+            cells = (sum(again),) if first[0] > first[1] else again
+            law[first, tuple(j if j >= k else 0 for j in cells)] += mass * share
+    return law
+
+
+@pytest.mark.parametrize(("k", "beta"), [(2, 0.3), (3, 0.5), (3, 0.3)])
+def test_a_mapping_chosen_by_an_earlier_crowd_stays_within_the_composition(k, beta):
+    """All tables of up to seven records, either direction. One sample for both releases would need more."""
+    profile = compose([CrowdProfile(k, beta)] * 2)
+    tables = [table for table in itertools.product(range(8), repeat=2) if sum(table) <= 7]
+    pairs = [(t, tuple(n - (i == v) for i, n in enumerate(t))) for t in tables for v in range(2) if t[v]]
+    for epsilon in (0.1, 0.8, 2.0):
+        growth = math.exp(epsilon)
+        worst = {}
+        for one_sample in (False, True):
+            laws = {table: two_crowds(table, k, beta, one_sample=one_sample) for table in tables}
+            for direction, (p, q) in itertools.product(("removal", "addition"), pairs):
+                first, second = (laws[p], laws[q]) if direction == "removal" else (laws[q], laws[p])
+                found = sum(max(0.0, mass - growth * second[o]) for o, mass in first.items())
+                worst[one_sample, direction] = max(worst.get((one_sample, direction), 0.0), found)
+        for direction in ("removal", "addition"):
+            assert worst[False, direction] <= getattr(profile, direction)(epsilon)
+        assert worst[False, "removal"] > 0.9 * profile.removal(epsilon)  # the bound is not idle
+        if epsilon > 0.5:
+            assert worst[True, "removal"] > 1.01 * profile.removal(epsilon)
 
 
 def composed_divergence(p, q, times, epsilon):
