@@ -35,12 +35,13 @@ class Claim:
     Attributes:
         said: by the paper.
         found: by the library, in a few words or numbers.
-        agrees: whether that is the same.
+        agrees: whether that is the same; None if it cannot be said, because the paper speaks of a table that is not
+            to be had, or names no number. What was found then stands beside what the paper says.
     """
 
     said: str
     found: str
-    agrees: bool
+    agrees: bool | None
 
 
 @dataclass(frozen=True)
@@ -107,8 +108,7 @@ def draw(
             tell(f"drawing {name}", number / len(wanted))
         module, _, function = FIGURES[name].partition(":")
         figures.append(getattr(importlib.import_module(module), function)(given))
-    claims = [claim for one in figures for claim in one.claims]
-    agree = sum(claim.agrees for claim in claims)
+    verdicts = [claim.agrees for one in figures for claim in one.claims]
     page = Page(
         kind="Gallery",
         title="The papers’ tables and figures, drawn again",
@@ -116,11 +116,10 @@ def draw(
         "marked as the papers’.",
         facts=[
             Fact("tables and figures", str(len(figures))),
-            Fact("printed values and statements compared", str(len(claims))),
+            Fact("printed values and statements that come out", str(verdicts.count(True))),
+            Fact("do not come out", str(verdicts.count(False)), "listed first" if False in verdicts else ""),
             Fact(
-                "come out as the papers have them",
-                str(agree),
-                "the others are listed first" if agree < len(claims) else "",
+                "cannot be compared", str(verdicts.count(None)), "other data, or no number" if None in verdicts else ""
             ),
         ],
         sections=[
@@ -142,27 +141,39 @@ def _require(name: str, known: Mapping[str, str], what: str) -> None:
         )
 
 
+_VERDICTS = {True: "agrees", False: "differs", None: "cannot be compared"}
+
+
 def _whole(one: Figure) -> tuple[Content, ...]:
-    rows = [[claim.said, claim.found, "agrees" if claim.agrees else "differs"] for claim in one.claims]
+    rows = [[claim.said, claim.found, _VERDICTS[claim.agrees]] for claim in one.claims]
     return (*one.content, table("Compared with the paper", ["the paper", "here", ""], rows)) if rows else one.content
 
 
 def _agreement(figures: Sequence[Figure]) -> tuple[Content, ...]:
-    differing = [
-        [tag("a", one.heading, href=f"#{one.name}"), claim.said, claim.found]
+    def those(verdict: bool | None) -> list[list[Content]]:
+        return [
+            [_linked(one), claim.said, claim.found]
+            for one in figures
+            for claim in one.claims
+            if claim.agrees is verdict
+        ]
+
+    compared = [
+        [_linked(one), f"{verdicts.count(True)} of {len(verdicts)}"]
         for one in figures
-        for claim in one.claims
-        if not claim.agrees
-    ]
-    rows = [
-        [tag("a", one.heading, href=f"#{one.name}"), f"{sum(c.agrees for c in one.claims)} of {len(one.claims)}"]
-        for one in figures
+        if (verdicts := [claim.agrees for claim in one.claims if claim.agrees is not None])
     ]
     parts: list[Content] = []
-    if differing:
+    if differing := those(False):
         parts.append(table("What differs", ["", "the paper", "here"], differing))
-    parts.append(table("What agrees", ["table or figure", "of what was compared"], rows, numbers=(1,)))
+    parts.append(table("What agrees", ["table or figure", "of what was compared"], compared, numbers=(1,)))
+    if other := those(None):
+        parts.append(table("What cannot be compared", ["", "the paper", "here"], other))
     return tuple(parts)
+
+
+def _linked(one: Figure) -> Content:
+    return tag("a", one.heading, href=f"#{one.name}")
 
 
 def unbroken(text: str) -> str:

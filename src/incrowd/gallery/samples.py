@@ -31,11 +31,10 @@ def rare_values(material: Material) -> Figure:
         except UnreachableError:
             theorem.append(None)
     x = list(map(float, rare))
-    falls = all(
-        later < earlier
-        for rates in (*exact.values(), [rate for rate in theorem if rate is not None])
-        for earlier, later in pairwise(rates)
-    )
+    falls = [
+        all(later < earlier for earlier, later in pairwise(rates))
+        for rates in ([rate for rate in theorem if rate is not None], *exact.values())
+    ]
     chart = line_chart(
         "Rare values decide how much may be sampled",
         Axis("rare values in a table of 1,000 values of 1,000 rows each", log=True),
@@ -70,9 +69,9 @@ def rare_values(material: Material) -> Figure:
         {"rare": x, "exact": {str(k): v for k, v in exact.items()}, "theorem": theorem, **numbers},
         (
             Claim(
-                "The more rare values, the smaller the rate must be (the paper has no figure, and prints no rate).",
-                "so it is, by the theorem and exactly" if falls else "not so",
-                falls,
+                "“The higher the number of rare values, the lower the sampling frequency” (the paper has no figure).",
+                f"{'so' if falls[0] else 'not so'} by Theorem 3, {'so' if all(falls[1:]) else 'not so'} exactly",
+                falls[0],
             ),
         ),
     )

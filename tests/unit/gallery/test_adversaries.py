@@ -27,6 +27,26 @@ def test_every_conclusion_of_the_paper_holds_on_the_example(figures):
         assert all(one.numbers["conclusions"].values()), one.numbers["conclusions"]
 
 
+def test_what_the_paper_says_of_its_survey_is_not_said_to_agree_with_another_table(figures):
+    """Theorems can be checked on any table; conclusions from a table that is not to be had cannot."""
+    for name, one in figures[1].items():
+        assert {claim.agrees for claim in one.claims} == ({True} if name == "definitions" else {None}), name
+    (claim,) = [claim for claim in figures[1]["stubbornness"].claims if "Figure 2(b)" in claim.said]
+    assert claim.found.startswith("not so in an example census")
+    best = figures[1]["stubbornness"].numbers["best"]["average group"]
+    at = figures[1]["stubbornness"].numbers["stubbornness"].index(1e5)
+    assert best["any shape"][at] is None
+    assert best["uniform prior"][at] > 0
+
+
+def test_the_same_utility_is_noticed_where_it_is():
+    tables = experiment.lattice(None, 3_000)
+    same = {name: [1.0] * len(experiment._SIGMAS) for name in ("first", "second")}
+    claim = experiment._same_utility(tables, {"discernibility": same})
+    assert claim.found.startswith("so in")
+    assert "discernibility at σ = 10², 10³, 10⁴, 10⁵" in claim.found
+
+
 def test_the_page_stands_alone(figures):
     folder, drawn = figures
     page = (folder / "index.html").read_text(encoding="utf-8")
