@@ -22,6 +22,7 @@ from incrowd.guarantees._numbers import EPSILON_MACHINE
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 # A score of ours is a quotient of sums and products without cancellation: fewer than 16 roundings.
 SCORE_ERROR = 16 * EPSILON_MACHINE
@@ -111,62 +112,93 @@ class Worst:
     by_group: Floats
 
 
-Score = Callable[[Integers, Integers], tuple[Floats, tuple[Integers, ...]]]
+Clue = tuple[int, ...]
+"""The whole numbers that a score follows from."""
 
 
-def find_worst(
-    table: GroupTable, score: Score, exact: Callable[[int, tuple[int, ...]], Fraction | None], width: int
-) -> Worst:
-    """The largest score over all groups and columns, decided exactly.
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """A score for every group and column of a table, the larger the worse: roughly for all at once, exactly for one.
 
-    Floating point finds the candidates, fractions decide between them, so that neither the value nor the choice of
-    the worst group depends on rounding. Of several worst cells the first one is named.
+    Floating point finds the few that matter and fractions decide about them, so that nothing depends on rounding.
 
-    Args:
+    Attributes:
         table: the groups.
-        score: from a block of cells and its sizes, the score of every group and column (accurate to `SCORE_ERROR`,
-            larger is worse, infinity allowed) and the whole numbers that determine each score.
+        rough: from a block of cells and its sizes, the score of every group and column (accurate to `SCORE_ERROR`,
+            infinity allowed) and the whole numbers that determine each score.
         exact: the score of a column from those whole numbers; None for infinity.
-        width: how many columns `score` returns.
+        width: how many columns `rough` returns.
     """
-    best = np.empty(len(table.sizes))
-    for part, cells, sizes in table.blocks(width):
-        best[part] = score(cells, sizes)[0].max(axis=1)
-    top = float(best.max())
-    cutoff = top if math.isinf(top) else top * (1 - 4 * SCORE_ERROR)
-    close = np.flatnonzero(best >= cutoff)
-    if math.isinf(top):
-        close = close[:1]  # nothing is worse than infinite, so the first will do
-    candidates = GroupTable(table.cells[close], table.sizes[close], table.rows[close], table.given)
 
-    found: Worst | None = None
-    for part, cells, sizes in candidates.blocks(width):
-        scores, evidence = score(cells, sizes)
-        group, column = np.nonzero(scores >= cutoff)
-        numbers = [np.broadcast_to(column_of, scores.shape)[group, column] for column_of in evidence]
-        for i in _first_of_each(column, *numbers):
-            clue = tuple(int(number[i]) for number in numbers)
-            value = exact(int(column[i]), clue)
-            if found is None or (found.exact is not None and (value is None or value > found.exact)):
-                row = int(candidates.rows[part][group[i]])
-                found = Worst(row, int(column[i]), clue, value, best)
-    if found is None:
-        raise InternalError("The worst group vanished between two passes.")
-    return found
+    table: GroupTable
+    rough: Callable[[Integers, Integers], tuple[Floats, tuple[Integers, ...]]]
+    exact: Callable[[int, Clue], Fraction | None]
+    width: int
+
+    def worst(self) -> Worst:
+        """The largest score over all groups and columns; of several worst cells the first one is named."""
+        table = self.table
+        best = np.empty(len(table.sizes))
+        for part, cells, sizes in table.blocks(self.width):
+            best[part] = self.rough(cells, sizes)[0].max(axis=1)
+        top = float(best.max())
+        cutoff = top if math.isinf(top) else top * (1 - 4 * SCORE_ERROR)
+        close = np.flatnonzero(best >= cutoff)
+        if math.isinf(top):
+            close = close[:1]  # nothing is worse than infinite, so the first will do
+        candidates = GroupTable(table.cells[close], table.sizes[close], table.rows[close], table.given)
+        found: Worst | None = None
+        for part, cells, sizes in candidates.blocks(self.width):
+            scores, evidence = self.rough(cells, sizes)
+            for row, column, clue, _ in _alike(scores >= cutoff, evidence):
+                value = self.exact(column, clue)
+                if found is None or (found.exact is not None and (value is None or value > found.exact)):
+                    found = Worst(int(candidates.rows[part][row]), column, clue, value, best)
+        if found is None:
+            raise InternalError("The worst group vanished between two passes.")
+        return found
+
+    def beyond(self, limit: float | Floats, allows: Callable[[int, Clue], bool], error: float = 0.0) -> Flags:
+        """Which groups have a score beyond a limit.
+
+        Args:
+            limit: what scores are held against, one number or one for each column; up to rounding.
+            allows: whether a score that is near the limit is allowed, from its column and whole numbers.
+            error: how far the limit may be off, relative to itself, besides a rounding or two.
+        """
+        low, high = limit * (1 - 4 * SCORE_ERROR - error), limit * (1 + 4 * SCORE_ERROR + error)
+        flags = np.empty(len(self.table.sizes), dtype=np.bool_)
+        for part, cells, sizes in self.table.blocks(self.width):
+            scores, evidence = self.rough(cells, sizes)
+            fails: Flags = np.any(scores > high, axis=1)
+            near: Flags = np.logical_and(scores >= low, ~fails[:, None])
+            if near.any():
+                for _, column, clue, rows in _alike(near, evidence):
+                    if not allows(column, clue):
+                        fails[rows] = True
+            flags[part] = fails
+        return flags
 
 
-def _first_of_each(*keys: npt.NDArray[Any]) -> list[int]:
-    """Where each distinct combination occurs for the first time, in that order."""
-    spans = [int(key.max()) + 1 for key in keys]
-    if math.prod(spans) < 1 << 62:
-        packed = np.zeros(len(keys[0]), dtype=np.int64)
-        for key, span in zip(keys, spans, strict=True):
-            packed = packed * span + key.astype(np.int64)
-        return [int(i) for i in np.sort(np.unique(packed, return_index=True)[1])]
-    first: dict[tuple[Any, ...], int] = {}
-    for i, combination in enumerate(zip(*keys, strict=True)):
-        first.setdefault(combination, i)
-    return list(first.values())
+def _alike(marked: Flags, evidence: tuple[Integers, ...]) -> list[tuple[int, int, Clue, Integers]]:
+    """Marked cells with the same column and whole numbers: the first row, the column, the numbers and all rows.
+
+    They come in the order in which they first occur.
+    """
+    row, column = marked.nonzero()
+    keys = [column, *(np.broadcast_to(numbers, marked.shape)[row, column] for numbers in evidence)]
+    places = keys
+    if math.prod(int(key.max()) + 1 for key in keys) >= 1 << 62:
+        places = [np.unique(key, return_inverse=True)[1] for key in keys]  # as few as a block has cells
+    packed = np.zeros(len(row), dtype=np.int64)
+    for place in places:
+        packed = packed * (int(place.max()) + 1) + place
+    order = np.argsort(packed, kind="stable")
+    kinds = np.split(order, np.flatnonzero(np.diff(packed[order])) + 1)
+    return [
+        (int(row[kind[0]]), int(column[kind[0]]), tuple(int(key[kind[0]]) for key in keys[1:]), row[kind])
+        for kind in sorted(kinds, key=lambda kind: int(kind[0]))
+    ]
 
 
 def as_written(number: float | Fraction) -> Fraction:

@@ -52,10 +52,12 @@ import numpy.typing as npt
 from incrowd.errors import ParameterError, UnreachableError
 from incrowd.guarantees._groups import (
     SCORE_ERROR,
+    Clue,
     Floats,
+    GroupTable,
     Integers,
+    Scores,
     as_written,
-    find_worst,
     float_above,
     group_table,
     written_as,
@@ -151,32 +153,10 @@ def belief_ratio(
     Raises:
         UnreachableError: against class IV (Theorem 4).
     """
-    if adversary.kind is AdversaryClass.ANYONE:
-        raise UnreachableError(
-            "No generalized table keeps any belief ratio against an adversary with any prior whatsoever "
-            "(Machanavajjhala, Gehrke, Götz, Theorem 4).",
-            code="any-adversary",
-            remedy="Bound her stubbornness (class II), fix her shape (class III) or her prior (class I); or choose a "
-            "mechanism with differential privacy instead of a generalization.",
-        )
     table = group_table(counts)
-    chosen = Statements.of(predicates, table.values)
+    worst = belief_scores(table, adversary, predicates).worst()
+    chosen, (hits, size), known = Statements.of(predicates, table.values), worst.evidence, adversary.known_records
     outlooks = outlooks_of(adversary, chosen)
-    known = adversary.known_records
-
-    def score(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
-        hits = chosen.hits(cells, sizes)
-        scores = outlooks[0].ratios(hits, sizes, known)
-        for outlook in outlooks[1:]:
-            np.maximum(scores, outlook.ratios(hits, sizes, known), out=scores)
-        return scores, (hits, sizes)
-
-    def exact(column: int, clue: tuple[int, ...]) -> Fraction | None:
-        values = [outlook.exact_ratio(column, clue[0], clue[1], known) for outlook in outlooks]
-        return None if None in values else max(value for value in values if value is not None)
-
-    worst = find_worst(table, score, exact, len(chosen.predicates))
-    hits, size = worst.evidence
     return BeliefAudit(
         ratio=math.inf if worst.exact is None else float_above(worst.exact),
         group=worst.group,
@@ -186,6 +166,33 @@ def belief_ratio(
         exact=worst.exact,
         by_group=table.spread(worst.by_group * (1 + 2 * SCORE_ERROR)) if per_group else None,
     )
+
+
+def belief_scores(table: GroupTable, adversary: Adversary, predicates: Predicates) -> Scores:
+    """The belief ratio of every group and predicate; see `belief_ratio`."""
+    if adversary.kind is AdversaryClass.ANYONE:
+        raise UnreachableError(
+            "No generalized table keeps any belief ratio against an adversary with any prior whatsoever "
+            "(Machanavajjhala, Gehrke, Götz, Theorem 4).",
+            code="any-adversary",
+            remedy="Bound her stubbornness (class II), fix her shape (class III) or her prior (class I); or choose a "
+            "mechanism with differential privacy instead of a generalization.",
+        )
+    chosen = Statements.of(predicates, table.values)
+    outlooks, known = outlooks_of(adversary, chosen), adversary.known_records
+
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+        hits = chosen.hits(cells, sizes)
+        scores = outlooks[0].ratios(hits, sizes, known)
+        for outlook in outlooks[1:]:
+            np.maximum(scores, outlook.ratios(hits, sizes, known), out=scores)
+        return scores, (hits, sizes)
+
+    def exact(column: int, clue: Clue) -> Fraction | None:
+        values = [exact_ratio(outlook, column, clue[0], clue[1], known) for outlook in outlooks]
+        return None if None in values else max(value for value in values if value is not None)
+
+    return Scores(table, rough, exact, len(chosen.predicates))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,18 +212,8 @@ class Statements:
                 remedy="Declare the whole domain, including the values that do not occur.",
             )
         if isinstance(predicates, str):
-            return _family(predicates, size)
-        chosen = tuple(predicates)
-        if not chosen:
-            raise ParameterError("At least one predicate is needed.", code="predicate-invalid")
-        for number, predicate in enumerate(chosen):
-            if not 0 < len(predicate.values) < size or predicate.values[-1] >= size:
-                raise ParameterError(
-                    f"Predicate {number} must name some but not all of the {size} columns, by their numbers from 0.",
-                    code="predicate-invalid",
-                    details={"predicate": number, "columns": size},
-                )
-        return cls(chosen, size)
+            return _spelled_out(predicates, size, ())
+        return _spelled_out(tuple(predicates), size, tuple(predicate.name for predicate in predicates))
 
     @cached_property
     def sides(self) -> tuple[tuple[bool, tuple[int, ...]], ...]:
@@ -242,18 +239,29 @@ class Statements:
         return tuple(whole - weight if flip else weight for flip, weight in found)
 
 
-@lru_cache(maxsize=4)
-def _family(name: str, size: int) -> Statements:
-    """The predicates of a named family, spelled out once and not again for every table that is looked at."""
-    families = ("values", "negations", "subsets")
-    if name not in families:
-        raise ParameterError(
-            f"Unknown family of predicates; choose one of {', '.join(families)}.", code="predicate-invalid"
-        )
-    single = [Predicate((value,)) for value in range(size)]
-    # Each of these names all values but one, so they are made only where they are wanted.
-    negated = [] if name == "values" else [predicate.negation(size) for predicate in single]
-    return Statements((*(() if name == "negations" else single), *negated), size)
+@lru_cache(maxsize=8)
+def _spelled_out(predicates: str | tuple[Predicate, ...], size: int, _names: tuple[str, ...]) -> Statements:
+    """Made once, and not again for every table that is looked at. Equal predicates may have different names."""
+    if isinstance(predicates, str):
+        families = ("values", "negations", "subsets")
+        if predicates not in families:
+            raise ParameterError(
+                f"Unknown family of predicates; choose one of {', '.join(families)}.", code="predicate-invalid"
+            )
+        single = [Predicate((value,)) for value in range(size)]
+        # Each of these names all values but one, so they are made only where they are wanted.
+        negated = [] if predicates == "values" else [predicate.negation(size) for predicate in single]
+        return Statements((*(() if predicates == "negations" else single), *negated), size)
+    if not predicates:
+        raise ParameterError("At least one predicate is needed.", code="predicate-invalid")
+    for number, predicate in enumerate(predicates):
+        if not 0 < len(predicate.values) < size or predicate.values[-1] >= size:
+            raise ParameterError(
+                f"Predicate {number} must name some but not all of the {size} columns, by their numbers from 0.",
+                code="predicate-invalid",
+                details={"predicate": number, "columns": size},
+            )
+    return Statements(predicates, size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,14 +300,16 @@ class Outlook:
         left = hits - 1 if hits else 0
         return (self.revises * left + self.inside[column]) / (self.revises * (size - 1) + self.total)
 
-    def exact_ratio(self, column: int, hits: int, size: int, known: int) -> Fraction | None:
-        """The belief ratio of one group and predicate; None for infinity."""
-        inside, outside = p_in(hits, size, known), self.p_out(column, hits, size)
-        if inside <= outside:
-            return Fraction(1)
-        if inside == 1 or outside == 0:
-            return None
-        return max(inside / outside, (1 - outside) / (1 - inside))
+
+@lru_cache(maxsize=1 << 16)
+def exact_ratio(outlook: Outlook, column: int, hits: int, size: int, known: int) -> Fraction | None:
+    """The belief ratio of one group and predicate; None for infinity."""
+    inside, outside = p_in(hits, size, known), outlook.p_out(column, hits, size)
+    if inside <= outside:
+        return Fraction(1)
+    if inside == 1 or outside == 0:
+        return None
+    return max(inside / outside, (1 - outside) / (1 - inside))
 
 
 def p_in(hits: int, size: int, known: int) -> Fraction:

@@ -31,28 +31,48 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from incrowd.errors import ParameterError, UnreachableError
-from incrowd.guarantees._groups import SCORE_ERROR, Integers, as_written, group_table, written_as
-from incrowd.guarantees._numbers import require_count
+from incrowd.guarantees._groups import Flags, GroupTable, as_written, group_table, written_as
+from incrowd.guarantees._numbers import EPSILON_MACHINE, require_count
 from incrowd.guarantees.adversaries import Adversary, AdversaryClass
-from incrowd.guarantees.beliefs import BeliefAudit, Predicates, belief_ratio
+from incrowd.guarantees.beliefs import (
+    BeliefAudit,
+    Predicates,
+    Statements,
+    belief_ratio,
+    belief_scores,
+    outlooks_of,
+    p_in,
+)
 from incrowd.guarantees.syntactic import (
     Measure,
     beta_likeness,
+    beyond_cap,
+    change_scores,
     delta_disclosure,
+    distance_scores,
     distinct_l_diversity,
+    entropies,
+    entropy_error,
     entropy_l_diversity,
+    even,
+    gain_caps,
     k_anonymity,
     largest_share,
+    log_of,
+    ratio_scores,
+    recursion_scores,
     recursive_l_diversity,
+    share_scores,
     t_closeness,
 )
-from incrowd.guarantees.transport import Distance
+from incrowd.guarantees.transport import Distance, cost
 
 MOST_VALUES = 10_000
 """A sensitive domain with more values than this is refused: every group is compared with each of them."""
@@ -60,12 +80,15 @@ MOST_VALUES = 10_000
 MOST_NEGATED = 1_000
 """With more values than this, only single values are statements: negated ones are as long as the domain."""
 
-Flags = npt.NDArray[np.bool_]
 Limit = float | Fraction
 
 
 class Requirement(ABC):
     """A measure and its limit, which is the first field of each of the frozen dataclasses below.
+
+    Whether a group keeps it is written down twice. `keeps` is the definition, for one group, on whole numbers and
+    fractions. `fails` decides about all groups of a table at once: in floating point where that is far enough from the
+    limit to be sure, and exactly where it is not. Both always agree.
 
     Attributes:
         monotone: merging groups of a table that keeps it gives a table that keeps it.
@@ -90,38 +113,38 @@ class Requirement(ABC):
         limit: Limit = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
         return limit
 
+    @cached_property
+    def low(self) -> Fraction:
+        """The limit, or the decimal that it was written as, whichever is lower."""
+        return written_as("the limit", self.limit)[0]
+
+    @cached_property
+    def high(self) -> Fraction:
+        """The higher one of the two."""
+        return written_as("the limit", self.limit)[1]
+
+    @abstractmethod
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:
+        """Whether a group with these records of each value keeps it, in a table with those of each value."""
+
+    @abstractmethod
+    def fails(self, table: GroupTable) -> Flags:
+        """Which groups with records do not keep it."""
+
     @abstractmethod
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure | BeliefAudit:
         """The measure of a table and its worst group, whatever the limit."""
 
-    def holds(self, counts: npt.ArrayLike) -> bool:
-        """Whether a table keeps the requirement; decided exactly."""
-        return self.measure(counts).satisfies(self.limit)
-
     def failing(self, counts: npt.ArrayLike) -> Flags:
-        """Which groups fail: none exactly if the requirement holds.
+        """Which rows of a table of counts are groups that fail."""
+        table = group_table(counts)
+        flags = np.zeros(table.given, dtype=np.bool_)
+        flags[table.rows] = self.fails(table)
+        return flags
 
-        Floating point decides where it is far from the limit; groups near it are decided one by one as `holds` decides.
-        """
-        cells = np.asarray(counts)
-        found = self.measure(cells, per_group=True)
-        if found.satisfies(self.limit) or found.by_group is None:
-            return np.zeros(len(cells), dtype=np.bool_)
-        values, limit = found.by_group, float(self.limit)
-        error = 8 * SCORE_ERROR + (found.error if isinstance(found, Measure) else 0.0)
-        fails: Flags = values < limit if isinstance(found, Measure) and found.rule == "at least" else values > limit
-        near = np.flatnonzero(np.abs(values - limit) <= error * (2 + abs(limit)))
-        if len(near):
-            kinds, kind_of = np.unique(cells[near], axis=0, return_inverse=True)
-            whole = group_table(cells).totals
-            kept = [self._measure_of_one(kind[None, :], whole).satisfies(self.limit) for kind in kinds]
-            fails[near] = ~np.array(kept)[kind_of.reshape(-1)]
-        fails[found.group] = True  # the one that the exact decision named
-        return fails
-
-    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure | BeliefAudit:  # noqa: ARG002
-        """The measure of one group of a table that has these records of each value."""
-        return self.measure(group)
+    def holds(self, counts: npt.ArrayLike) -> bool:
+        """Whether every group of a table keeps it."""
+        return not self.fails(group_table(counts)).any()
 
 
 @dataclass(frozen=True)
@@ -139,6 +162,14 @@ class KAnonymity(Requirement):
     def name(self) -> str:
         """What is required."""
         return f"groups of at least {self.k} records"
+
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
+        """By its size."""
+        return sum(group) >= self.k
+
+    def fails(self, table: GroupTable) -> Flags:
+        """The smaller ones."""
+        return table.sizes < self.k
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The smallest group."""
@@ -160,6 +191,15 @@ class DistinctDiversity(Requirement):
         """What is required."""
         return f"at least {self.l} different values in every group"
 
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
+        """By counting its values."""
+        return sum(count > 0 for count in group) >= self.l
+
+    def fails(self, table: GroupTable) -> Flags:
+        """Those with fewer values."""
+        flags: Flags = np.count_nonzero(table.cells, axis=1) < self.l
+        return flags
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The smallest number of different values."""
         return distinct_l_diversity(counts, per_group=per_group)
@@ -178,6 +218,26 @@ class EntropyDiversity(Requirement):
     def name(self) -> str:
         """What is required."""
         return f"the entropy of {_plain(self.l)} equally frequent values in every group"
+
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
+        """By −Σ q ln q; exactly for equally frequent values, and else not if it is too near to tell."""
+        there, size = [count for count in group if count], sum(group)
+        if len(set(there)) == 1:
+            return len(there) >= self.low
+        found = math.exp(-math.fsum(count / size * math.log(count / size) for count in there))
+        return Fraction(found) * (1 - 2 * Fraction(entropy_error(len(group)))) >= self.low
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By their entropies; those near the limit by the definition."""
+        found, limit, margin = entropies(table), float(self.l), 8 * entropy_error(table.values)
+        flags: Flags = found < limit
+        near = np.flatnonzero(np.abs(found - limit) <= margin * limit)
+        if len(near):
+            flat = even(table.cells[near])
+            flags[near[flat]] = np.count_nonzero(table.cells[near[flat]], axis=1) < math.ceil(self.low)
+            for row in near[~flat]:
+                flags[row] = not self.keeps(table.cells[row].tolist(), ())
+        return flags
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """exp of the smallest entropy."""
@@ -199,6 +259,16 @@ class RecursiveDiversity(Requirement):
     def name(self) -> str:
         """What is required."""
         return f"recursive ({_plain(self.c)}, {self.l})-diversity"
+
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
+        """By the counts in their order."""
+        first, *others = sorted(group, reverse=True)
+        return first < self.low * sum(others[self.l - 2 :])
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By the quotient that must stay below c."""
+        scores = recursion_scores(table, self.l)
+        return scores.beyond(float(self.c), lambda at, clue: _below(scores.exact(at, clue), self.low))
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The c that must be exceeded."""
@@ -224,6 +294,16 @@ class LargestShare(Requirement):
         which = "value" if self.values is None else "named value"
         return f"no {which} with a share above {_plain(self.alpha)} of any group"
 
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
+        """By each share."""
+        named = range(len(group)) if self.values is None else self.values
+        return all(group[value] <= self.high * sum(group) for value in named)
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By the shares."""
+        scores = share_scores(table, self.values)
+        return scores.beyond(float(self.alpha), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest share."""
         return largest_share(counts, self.values, per_group=per_group)
@@ -246,12 +326,20 @@ class TCloseness(Requirement):
         kind = self.distance if isinstance(self.distance, str) else "hierarchical"
         return f"t-closeness with t = {_plain(self.t)} ({kind} distance)"
 
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:
+        """By the cost of moving the difference of the shares."""
+        shares = zip(group, whole, strict=True)
+        surplus = [Fraction(count, sum(group)) - Fraction(overall, sum(whole)) for count, overall in shares]
+        return cost(self.distance, surplus) <= self.high
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By the distances."""
+        scores = distance_scores(table, self.distance, table.totals)
+        return scores.beyond(float(self.t), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest distance."""
         return t_closeness(counts, self.distance, per_group=per_group)
-
-    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure:
-        return t_closeness(group, self.distance, reference=whole)
 
 
 @dataclass(frozen=True)
@@ -270,12 +358,30 @@ class BetaLikeness(Requirement):
         """What is required."""
         return f"{'enhanced ' if self.enhanced else ''}β-likeness with β = {_plain(self.beta)}"
 
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:
+        """By each gain (q − p)/p, and its own limit −ln p if enhanced."""
+        size, total, caps = sum(group), sum(whole), gain_caps(whole)
+        return all(
+            self._allows(Fraction(count * total, size * overall) if overall else None, cap)
+            for count, overall, cap in zip(group, whole, caps, strict=True)
+            if count
+        )
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By the quotients q/p, each with its own limit."""
+        whole = table.totals
+        scores, caps = ratio_scores(table, whole), gain_caps(whole)
+        limits = np.full(table.values, float(1 + self.high))
+        if self.enhanced:
+            limits = np.where(caps > 1, np.minimum(limits, caps), limits)
+        return scores.beyond(limits, lambda at, clue: self._allows(scores.exact(at, clue), caps[at]))
+
+    def _allows(self, ratio: Fraction | None, cap: float) -> bool:
+        return ratio is not None and ratio - 1 <= self.high and not (self.enhanced and beyond_cap(ratio, cap))
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest relative gain."""
         return beta_likeness(counts, enhanced=self.enhanced, per_group=per_group)
-
-    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure:
-        return beta_likeness(group, enhanced=self.enhanced, reference=whole)
 
 
 @dataclass(frozen=True)
@@ -293,12 +399,26 @@ class DeltaDisclosure(Requirement):
         """What is required."""
         return f"δ-disclosure privacy with δ = {_plain(self.delta)}"
 
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:
+        """By each |ln(q/p)|; not if it is too near to tell."""
+        size, total = sum(group), sum(whole)
+        for count, overall in zip(group, whole, strict=True):
+            if count or overall:
+                ratio = Fraction(count * total, size * overall) if overall else None
+                if not ratio or not log_of(max(ratio, 1 / ratio)).satisfies(self.delta):
+                    return False
+        return True
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By the quotients q/p and p/q, held against e^δ."""
+        scores, delta = change_scores(table, table.totals), float(self.delta)
+        limit = math.exp(delta) if delta < 700 else math.inf
+        error = 32 * (1 + delta) * EPSILON_MACHINE
+        return scores.beyond(limit, lambda at, clue: log_of(scores.exact(at, clue)).satisfies(self.delta), error)
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest logarithm."""
         return delta_disclosure(counts, per_group=per_group)
-
-    def _measure_of_one(self, group: Integers, whole: Sequence[int]) -> Measure:
-        return delta_disclosure(group, reference=whole)
 
 
 @dataclass(frozen=True)
@@ -327,6 +447,23 @@ class BeliefRatio(Requirement):
         """What is required."""
         return f"a belief ratio of at most {_plain(self.epsilon)} against {self.against or 'an adversary'}"
 
+    def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
+        """By both inequalities of Definition 4, for every statement and the worst members of her class."""
+        statements, size, known = Statements.of(self.predicates, len(group)), sum(group), self.adversary.known_records
+        for at, predicate in enumerate(statements.predicates):
+            hits = sum(group[value] for value in predicate.values)
+            inside = p_in(hits, size, known)
+            for outlook in outlooks_of(self.adversary, statements):
+                outside = outlook.p_out(at, hits, size)
+                if inside > self.high * outside or 1 - outside > self.high * (1 - inside):
+                    return False
+        return True
+
+    def fails(self, table: GroupTable) -> Flags:
+        """By the ratios in closed form."""
+        scores = belief_scores(table, self.adversary, self.predicates)
+        return scores.beyond(float(self.epsilon), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> BeliefAudit:
         """The smallest ratio that a table has."""
         return belief_ratio(counts, self.adversary, self.predicates, per_group=per_group)
@@ -349,12 +486,13 @@ def suppress(demands: Sequence[tuple[Requirement, npt.NDArray[np.integer]]], mos
     again = [demand for demand in demands if demand[0].about_whole]
     asked = once or again
     while asked:
-        left = np.flatnonzero(~out)
-        if not sizes[left].any():
+        left = np.flatnonzero((sizes > 0) & ~out)
+        if not len(left):
             break
         fails = np.zeros(len(left), dtype=np.bool_)
         for requirement, counts in asked:
-            fails |= requirement.failing(counts[left])
+            there = counts if len(left) == len(counts) else counts[left]
+            fails |= requirement.fails(GroupTable(there, sizes[left], left, len(sizes)))
         out[left[fails]] = True
         if most is not None and int(sizes[out].sum()) > most:
             return None
@@ -379,6 +517,14 @@ def _require(name: str, limit: Limit, least: float, most: float = math.inf, *, o
             f" and at most {most:g}" if most < math.inf else ""
         )
         raise ParameterError(f"{name} must be {wanted}.", code="parameter-range", details={"parameter": name})
+
+
+def _at_most(score: Fraction | None, limit: Fraction) -> bool:
+    return score is not None and score <= limit
+
+
+def _below(score: Fraction | None, limit: Fraction) -> bool:
+    return score is not None and score < limit
 
 
 def _plain(limit: Limit) -> str:

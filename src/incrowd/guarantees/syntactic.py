@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,18 +24,17 @@ import numpy.typing as npt
 from incrowd.errors import ParameterError
 from incrowd.guarantees._groups import (
     SCORE_ERROR,
+    Clue,
+    Flags,
     Floats,
     GroupTable,
     Integers,
-    Worst,
-    find_worst,
+    Scores,
     group_table,
     written_as,
 )
 from incrowd.guarantees._numbers import EPSILON_MACHINE, require_count
 from incrowd.guarantees.transport import Distance, transport_sets
-
-_Clue = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -94,21 +93,12 @@ def entropy_l_diversity(counts: npt.ArrayLike, *, per_group: bool = False) -> Me
     Where the smallest entropy belongs to groups of equally frequent values it is that number exactly.
     """
     table = group_table(counts)
-    parts = []
-    for _, cells, sizes in table.blocks():
-        shares = cells / sizes
-        logs = np.log(shares, out=np.zeros_like(shares), where=cells > 0)
-        parts.append(np.exp(-(shares * logs).sum(axis=1)))
-    by_group = np.concatenate(parts)
-    # Each term is off by a few roundings of itself and one of its share; adding K of them, K more; exp carries
-    # the absolute error of the entropy, at most ln K times that, over.
-    error = (table.values + 8) * (1 + math.log(table.values)) * EPSILON_MACHINE
+    by_group, error = entropies(table), entropy_error(table.values)
     lowest = float(by_group.min())
     close = np.flatnonzero(by_group <= lowest * (1 + 2 * error))
-    candidates = table.cells[close]
-    distinct = np.count_nonzero(candidates, axis=1)
-    even = (candidates.max(axis=1) * distinct == table.sizes[close]).all()
-    exact = Fraction(int(distinct.min())) if even else None
+    exact = (
+        Fraction(int(np.count_nonzero(table.cells[close], axis=1).min())) if even(table.cells[close]).all() else None
+    )
     return Measure(
         value=float(exact) if exact is not None else lowest,
         group=int(table.rows[close[0] if exact is not None else by_group.argmin()]),
@@ -120,43 +110,79 @@ def entropy_l_diversity(counts: npt.ArrayLike, *, per_group: bool = False) -> Me
     )
 
 
+def entropies(table: GroupTable) -> Floats:
+    """exp of the entropy of every group."""
+    found = np.empty(len(table.sizes))
+    for part, cells, sizes in table.blocks():
+        shares = cells / sizes
+        logs = np.log(shares, out=np.zeros_like(shares), where=cells > 0)
+        logs *= shares
+        found[part] = np.exp(-logs.sum(axis=1))
+    return found
+
+
+def entropy_error(values: int) -> float:
+    """A bound of the relative error of exp of the entropy of a group.
+
+    Each term is off by a few roundings of itself and one of its share; adding K of them, K more; exp carries the
+    absolute error of the entropy, at most ln K times that, over.
+    """
+    return (values + 8) * (1 + math.log(values)) * EPSILON_MACHINE
+
+
+def even(cells: npt.NDArray[np.integer]) -> Flags:
+    """Which groups have the same number of records of every value that they have."""
+    flags: Flags = ((cells == cells.max(axis=1, keepdims=True)) | (cells == 0)).all(axis=1)
+    return flags
+
+
 def recursive_l_diversity(counts: npt.ArrayLike, l: int, *, per_group: bool = False) -> Measure:  # noqa: E741
     """Recursive (c,ℓ)-diversity: the c that must be *exceeded*.
 
     A group with ordered counts r_1 ≥ r_2 ≥ … is (c,ℓ)-diverse if r_1 < c·(r_ℓ + r_{ℓ+1} + …). The value is the largest
     r_1/(r_ℓ + …), infinite where a group has fewer than ℓ values.
     """
-    wanted = require_count("l", l, least=2)
     table = group_table(counts)
+    return _largest(recursion_scores(table, require_count("l", l, least=2)), "below", per_group, names_a_value=False)
 
-    def score(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+
+def recursion_scores(table: GroupTable, l: int) -> Scores:  # noqa: E741
+    """r_1/(r_ℓ + …) of every group; see `recursive_l_diversity`."""
+
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
         top = cells.max(axis=1, keepdims=True)
-        if wanted > table.values:
+        if l > table.values:
             rest = np.zeros_like(sizes)
+        elif l == 2:
+            rest = sizes - top
         else:
-            start = table.values - wanted + 1  # the ℓ − 1 largest stand from here on
+            start = table.values - l + 1  # the ℓ − 1 largest stand from here on
             rest = sizes - np.partition(cells, start, axis=1)[:, start:].sum(axis=1, keepdims=True)
         with np.errstate(divide="ignore"):
             return top / rest, (top, rest)
 
-    def exact(_: int, clue: _Clue) -> Fraction | None:
+    def exact(_: int, clue: Clue) -> Fraction | None:
         return Fraction(clue[0], clue[1]) if clue[1] else None
 
-    return _largest(table, find_worst(table, score, exact, 1), "below", per_group, names_a_value=False)
+    return Scores(table, rough, exact, 1)
 
 
 def largest_share(counts: npt.ArrayLike, values: Sequence[int] | None = None, *, per_group: bool = False) -> Measure:
     """α: the largest share that a sensitive value has of a group (Wong et al.), of those columns or of all."""
     table = group_table(counts)
-    columns = list(range(table.values)) if values is None else _columns(values, table.values)
+    found = _largest(share_scores(table, values), "at most", per_group)
+    return found if values is None else replace(found, column=_columns(values, table.values)[found.column or 0])
 
-    def score(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
-        chosen = cells[:, columns]
-        return chosen / sizes, (chosen, sizes)
 
-    worst = find_worst(table, score, lambda _, clue: Fraction(clue[0], clue[1]), len(columns))
-    found = _largest(table, worst, "at most", per_group)
-    return replace(found, column=columns[worst.column])
+def share_scores(table: GroupTable, values: Sequence[int] | None) -> Scores:
+    """c_s/n of every group and those values; see `largest_share`."""
+    columns = None if values is None else _columns(values, table.values)
+
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+        top = cells if columns is None else cells[:, columns]
+        return top / sizes, (top, sizes)
+
+    return Scores(table, rough, lambda _, clue: Fraction(clue[0], clue[1]), len(columns or range(table.values)))
 
 
 def is_alpha_k_anonymous(
@@ -183,26 +209,30 @@ def t_closeness(
         per_group: also return every group's distance.
     """
     table = group_table(counts)
-    weights = _reference(reference, table)
+    scores = distance_scores(table, distance, _reference(reference, table))
+    return _largest(scores, "at most", per_group, names_a_value=False)
+
+
+def distance_scores(table: GroupTable, distance: Distance, weights: Sequence[int]) -> Scores:
+    """The distance of every group from a distribution with these weights; see `t_closeness`."""
     total = sum(weights)
     sets, divisor = transport_sets(distance, table.values)
     overall = sets(np.array([weights], dtype=np.int64))
     # Numerators stay below divisor·size·total; beyond 64 bits they are computed on Python's integers.
     roomy = (1 << 62) // (divisor * total)
 
-    def score(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
-        flow = np.empty((len(cells), 1), dtype=object if sizes.max() > roomy else np.int64)
-        if flow.dtype == np.int64:
-            flow[:, 0] = np.abs(sets(cells) * total - overall * sizes).sum(axis=1)
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+        if sizes.max() <= roomy:
+            flow = np.abs(sets(cells) * total - overall * sizes).sum(axis=1, keepdims=True)
         else:
             gap = sets(cells).astype(object) * total - overall.astype(object) * sizes.astype(object)
-            flow[:, 0] = np.abs(gap).sum(axis=1)
+            flow = np.abs(gap).sum(axis=1, keepdims=True)
         return flow.astype(np.float64) / (sizes * float(divisor * total)), (flow, sizes)
 
-    def exact(_: int, clue: _Clue) -> Fraction:
+    def exact(_: int, clue: Clue) -> Fraction:
         return Fraction(clue[0], clue[1] * divisor * total)
 
-    return _largest(table, find_worst(table, score, exact, 1), "at most", per_group, names_a_value=False)
+    return Scores(table, rough, exact, 1)
 
 
 def beta_likeness(
@@ -219,24 +249,35 @@ def beta_likeness(
     """
     table = group_table(counts)
     weights = _reference(reference, table)
+    ratios = ratio_scores(table, weights)
+    if not enhanced:
+        return _largest(ratios, "at most", per_group, gain_over=1)
+    caps = gain_caps(weights)
+
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+        found, evidence = ratios.rough(cells, sizes)
+        found[(found > 1) & (found * (1 + 2 * SCORE_ERROR) >= caps)] = np.inf
+        return found, evidence
+
+    def exact(column: int, clue: Clue) -> Fraction | None:
+        ratio = ratios.exact(column, clue)
+        return None if ratio is None or beyond_cap(ratio, caps[column]) else ratio
+
+    return _largest(replace(ratios, rough=rough, exact=exact), "at most", per_group, gain_over=1)
+
+
+def gain_caps(weights: Sequence[int]) -> Floats:
+    """1 − ln p_s for every value: what enhanced β-likeness lets its share be multiplied by at most."""
     total = sum(weights)
-    caps = np.array([1 - math.log(weight / total) if weight else 1.0 for weight in weights])
+    return np.array([1 - math.log(weight / total) if weight else 1.0 for weight in weights])
 
-    def too_much(ratio: Any, cap: Any, slack: float) -> Any:
-        return enhanced & (ratio > 1) & (ratio * (1 + slack) >= cap)
 
-    def score(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
-        ratios = _share_ratios(cells, sizes, weights)
-        ratios[too_much(ratios, caps, 2 * SCORE_ERROR)] = np.inf
-        return ratios, (cells, sizes)
+def beyond_cap(ratio: Fraction, cap: float) -> bool:
+    """Whether a share grew by more than the cap, or is too near to tell.
 
-    def exact(column: int, clue: _Clue) -> Fraction | None:
-        ratio = _exact_share_ratio(clue, weights[column], total)
-        # A wider slack than the score's, so that what looks infinite to the search is infinite here too.
-        return None if ratio is None or too_much(float(ratio), caps[column], 4 * SCORE_ERROR) else ratio
-
-    worst = find_worst(table, score, exact, table.values)
-    return _largest(table, worst, "at most", per_group, gain_over=1)
+    The slack is wider than that of a score, so that what looks too much to a search is too much here.
+    """
+    return ratio > 1 and float(ratio) * (1 + 4 * SCORE_ERROR) >= cap
 
 
 def delta_disclosure(
@@ -248,26 +289,34 @@ def delta_disclosure(
     The rule is strict: the table is δ-disclosure private for every δ above the value.
     """
     table = group_table(counts)
-    weights = _reference(reference, table)
-    total = sum(weights)
+    worst = change_scores(table, _reference(reference, table)).worst()
+    by_group = table.spread(np.log(worst.by_group)) if per_group else None
+    return replace(log_of(worst.exact), group=worst.group, column=worst.column, by_group=by_group)
 
-    def score(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
-        ratios = _share_ratios(cells, sizes, weights)
+
+def change_scores(table: GroupTable, weights: Sequence[int]) -> Scores:
+    """max(q_s/p_s, p_s/q_s) of every group and value; see `delta_disclosure`."""
+    ratios = ratio_scores(table, weights)
+
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+        found, evidence = ratios.rough(cells, sizes)
         with np.errstate(divide="ignore"):
-            return np.maximum(ratios, 1 / ratios), (cells, sizes)
+            return np.maximum(found, 1 / found), evidence
 
-    def exact(column: int, clue: _Clue) -> Fraction | None:
-        ratio = _exact_share_ratio(clue, weights[column], total)
+    def exact(column: int, clue: Clue) -> Fraction | None:
+        ratio = ratios.exact(column, clue)
         return None if not ratio else max(ratio, 1 / ratio)
 
-    worst = find_worst(table, score, exact, table.values)
-    by_group = table.spread(np.log(worst.by_group)) if per_group else None
-    if worst.exact is None:
-        return Measure(math.inf, worst.group, worst.column, "below", None, 0.0, by_group)
-    if worst.exact == 1:
-        return Measure(0.0, worst.group, worst.column, "below", Fraction(0), 0.0, by_group)
-    value = math.log1p(float(worst.exact - 1))
-    return Measure(value, worst.group, worst.column, "below", None, 8 * EPSILON_MACHINE, by_group)
+    return replace(ratios, rough=rough, exact=exact)
+
+
+def log_of(change: Fraction | None) -> Measure:
+    """The logarithm of a change of at least 1, or of an infinite one, as a measure of δ-disclosure."""
+    if change is None:
+        return Measure(math.inf, 0, None, "below")
+    if change == 1:
+        return Measure(0.0, 0, None, "below", Fraction(0))
+    return Measure(math.log1p(float(change - 1)), 0, None, "below", error=8 * EPSILON_MACHINE)
 
 
 @dataclass(frozen=True)
@@ -296,7 +345,7 @@ def syntactic_profile(counts: npt.ArrayLike, distance: Distance = "equal") -> Sy
     )
 
 
-def _smallest_count(table: GroupTable, numbers: npt.NDArray[Any], per_group: bool) -> Measure:
+def _smallest_count(table: GroupTable, numbers: npt.NDArray[np.integer], per_group: bool) -> Measure:
     least = int(numbers.argmin())
     return Measure(
         value=float(numbers[least]),
@@ -309,14 +358,14 @@ def _smallest_count(table: GroupTable, numbers: npt.NDArray[Any], per_group: boo
 
 
 def _largest(
-    table: GroupTable,
-    worst: Worst,
+    scores: Scores,
     rule: Literal["at most", "below"],
     per_group: bool,
     *,
     names_a_value: bool = True,
     gain_over: int = 0,
 ) -> Measure:
+    worst = scores.worst()
     exact = None if worst.exact is None else max(worst.exact - gain_over, Fraction(0))
     return Measure(
         value=math.inf if exact is None else float(exact),
@@ -324,25 +373,29 @@ def _largest(
         column=worst.column if names_a_value else None,
         rule=rule,
         exact=exact,
-        by_group=table.spread(np.maximum(worst.by_group - gain_over, 0.0)) if per_group else None,
+        by_group=scores.table.spread(np.maximum(worst.by_group - gain_over, 0.0)) if per_group else None,
     )
 
 
-def _share_ratios(cells: Integers, sizes: Integers, weights: Sequence[int]) -> Floats:
-    """q_s/p_s for every group and value: infinite where only p_s is 0, and 1 where both are."""
-    expected = sizes * (np.array(weights, dtype=np.float64) / float(sum(weights)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios: Floats = cells / expected
-    unused = [column for column, weight in enumerate(weights) if weight == 0]
-    ratios[:, unused] = np.where(cells[:, unused] > 0, np.inf, 1.0)
-    return ratios
+def ratio_scores(table: GroupTable, weights: Sequence[int]) -> Scores:
+    """q_s/p_s of every group and value: infinite where only p_s is 0, and 1 where both are."""
+    total = sum(weights)
+    shares = np.array(weights, dtype=np.float64) / float(total)
+    unused = np.flatnonzero(shares == 0)
 
+    def rough(cells: Integers, sizes: Integers) -> tuple[Floats, tuple[Integers, ...]]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios: Floats = cells / (sizes * shares)
+        if len(unused):
+            ratios[:, unused] = np.where(cells[:, unused] > 0, np.inf, 1.0)
+        return ratios, (cells, sizes)
 
-def _exact_share_ratio(clue: _Clue, weight: int, total: int) -> Fraction | None:
-    """The same of one group and value, from its count and the group's size; None for infinity."""
-    if weight == 0:
-        return None if clue[0] else Fraction(1)
-    return Fraction(clue[0] * total, clue[1] * weight)
+    def exact(column: int, clue: Clue) -> Fraction | None:
+        if weights[column] == 0:
+            return None if clue[0] else Fraction(1)
+        return Fraction(clue[0] * total, clue[1] * weights[column])
+
+    return Scores(table, rough, exact, table.values)
 
 
 def _reference(reference: Sequence[int] | None, table: GroupTable) -> list[int]:

@@ -16,7 +16,8 @@ which meet at height h are h/H apart).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from fractions import Fraction
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -55,6 +56,21 @@ def transport_sets(distance: Distance, size: int) -> tuple[Callable[[Integers], 
         return np.concatenate(by_level, axis=1)
 
     return sets, 2 * (len(levels) - 1)
+
+
+def cost(distance: Distance, surplus: Sequence[Fraction]) -> Fraction:
+    """What it costs to move a surplus of each value (negative where there is a lack) to where it is lacking."""
+    if distance == "equal":
+        return sum(map(abs, surplus), Fraction(0)) / 2
+    if distance == "ordered":
+        return sum(map(abs, accumulate(surplus)), Fraction(0)) / max(len(surplus) - 1, 1)
+    found, below = Fraction(0), [range(len(surplus)), *distance]
+    for codes in below[:-1]:
+        subtrees: dict[int | str, Fraction] = {}
+        for code, moved in zip(codes, surplus, strict=True):
+            subtrees[code] = subtrees.get(code, Fraction(0)) + moved
+        found += sum(map(abs, subtrees.values()), Fraction(0))
+    return found / (2 * (len(below) - 1))
 
 
 def tree_levels(tree: Sequence[Any]) -> list[list[int]]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.errors import DataError, ParameterError
-from incrowd.guarantees._groups import as_written
+from incrowd.guarantees._groups import Flags, as_written
 from incrowd.guarantees._numbers import require_between
-from incrowd.guarantees.requirements import Flags, KAnonymity, Requirement, suppress
+from incrowd.guarantees.requirements import KAnonymity, Requirement, suppress
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.lattice import Codes, ranked

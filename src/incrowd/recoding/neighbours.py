@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.guarantees.requirements import Flags
+from incrowd.guarantees._groups import Flags
 from incrowd.recoding.demands import Demands
 from incrowd.recoding.lattice import Codes, Ladder, Node, ranked
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from incrowd.errors import InternalError, ParameterError, UnreachableError
+from incrowd.guarantees._groups import Flags
 from incrowd.guarantees._numbers import require_positive
-from incrowd.guarantees.requirements import Flags, unreachable
+from incrowd.guarantees.requirements import unreachable
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.costs import COSTS, Cost

@@ -16,6 +16,7 @@ from incrowd.guarantees.beliefs import (
     Predicate,
     Statements,
     belief_ratio,
+    exact_ratio,
     outlooks_of,
 )
 from incrowd.guarantees.embeddings import (
@@ -250,7 +251,7 @@ class TestPriors:
         weak = Outlook(1, (Fraction(1, 6),) * 3, Fraction(1, 2))
 
         def ratio(*group):
-            return max(weak.exact_ratio(value, count, sum(group), 0) for value, count in enumerate(group))
+            return max(exact_ratio(weak, value, count, sum(group), 0) for value, count in enumerate(group))
 
         assert max(ratio(1, 1, 1), ratio(0, 1, 1)) == 5
         assert ratio(1, 2, 2) == Fraction(27, 5)
