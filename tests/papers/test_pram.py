@@ -3,6 +3,7 @@
 import itertools
 import math
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -73,6 +74,55 @@ class TestIkarashi:
 
     def test_a_certain_value_gives_no_crowd(self) -> None:
         assert pk([TransitionMatrix([[1.0, 0.0], [0.5, 0.5]])], 1000) == 1.0
+
+
+def likeliest_link(rows: list[list[Fraction]], records: int) -> Fraction:
+    """Definition 6 by brute force: the most probable link of a person to a record, over all tables and releases.
+
+    Whoever knows the private table x and sees the shuffled release y weighs every permutation by Π A[x_i, y_π(i)].
+    """
+    best = Fraction(0)
+    orders = list(itertools.permutations(range(records)))
+    for private in itertools.combinations_with_replacement(range(len(rows)), records):
+        for released in itertools.combinations_with_replacement(range(len(rows)), records):
+            weights = [math.prod(rows[x][released[o]] for x, o in zip(private, order, strict=True)) for order in orders]
+            total = sum(weights)
+            for person, record in itertools.product(range(records), repeat=2):
+                linked = sum(w for w, order in zip(weights, orders, strict=True) if order[person] == record)
+                best = max(best, Fraction(linked) / total)
+    return best
+
+
+class TestTheorem3:
+    """k = 1 + (R−1)·AR for any matrix, with the AR of the theorem, and the bound is attained."""
+
+    MATRICES = (
+        [[6, 3, 1], [1, 7, 2], [2, 2, 6]],
+        [[5, 4, 1], [1, 5, 4], [4, 1, 5]],
+        [[8, 1, 1], [1, 8, 1], [1, 1, 8]],
+        [[7, 3], [1, 9]],
+        [[1, 2, 3, 4], [4, 3, 2, 1], [1, 1, 1, 7], [3, 3, 3, 1]],
+    )
+
+    @pytest.mark.parametrize("tenths", MATRICES)
+    def test_ar_is_the_theorems(self, tenths: list[list[int]]) -> None:
+        rows = [[Fraction(entry, 10) for entry in row] for row in tenths]
+        values = range(len(rows))
+        ratio = min(
+            rows[u][w] * rows[v][x] / (rows[u][x] * rows[v][w]) for u, v, w, x in itertools.product(values, repeat=4)
+        )
+        assert 0 < ratio < 1
+        assert TransitionMatrix(rows).ratio == pytest.approx(float(ratio), rel=1e-12)
+        assert pk([TransitionMatrix(rows), RetentionReplacement(0.5, 2)], 1000) == pytest.approx(
+            float(1 + 999 * ratio / 9), rel=1e-12
+        )
+
+    @pytest.mark.parametrize("tenths", MATRICES[:4])
+    @pytest.mark.parametrize("records", [2, 3])
+    def test_nobody_is_linked_more_surely_than_one_in_k(self, tenths: list[list[int]], records: int) -> None:
+        rows = [[Fraction(entry, 10) for entry in row] for row in tenths]
+        promised = pk([TransitionMatrix(rows)], records)
+        assert 1 / promised == pytest.approx(float(likeliest_link(rows, records)), rel=1e-12)
 
 
 class TestShuffling:

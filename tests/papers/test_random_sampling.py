@@ -156,6 +156,79 @@ def test_lemma_1_good_samples_have_the_promise() -> None:
     assert 0 < good < 31 * 41
 
 
+def test_definition_5_says_how_many_rows_a_good_sample_has() -> None:
+    p, epsilon, delta, counts = 0.1, 0.3, 0.9, np.array([4, 30, 1000])
+    log_term = math.log(3 / (delta / 2))
+    limits = [0, math.floor(30 * p + 2 * log_term), math.floor(1000 * p + math.sqrt(3 * 1000 * p * log_term))]
+    assert good_sample(counts, limits, p, epsilon, delta).good
+    for place, name in enumerate(("rare", "infrequent", "common")):
+        sample = list(limits)
+        sample[place] += 1
+        verdict = good_sample(counts, sample, p, epsilon, delta)
+        assert not verdict.good
+        assert {kind: getattr(verdict, kind) for kind in ("rare", "infrequent", "common")} == {
+            kind: int(kind == name) for kind in ("rare", "infrequent", "common")
+        }
+
+
+def worst_ratio(counts: tuple[int, ...], sample: tuple[int, ...], c: int) -> Fraction | None:
+    """(c, ε)-privacy by its definition: any c rows, any two ways of overwriting them, a new value among the ways.
+
+    None if some table cannot have produced the sample, and some other could.
+    """
+
+    def ways(table: list[int]) -> list[list[int]]:
+        filled = []
+        for values in itertools.combinations_with_replacement(range(len(table) + 1), c):
+            new = [*table, 0]
+            for value in values:
+                new[value] += 1
+            filled.append(new)
+        return filled
+
+    worst = Fraction(1)
+    for taken in itertools.product(*(range(min(n, c) + 1) for n in counts)):
+        if sum(taken) != c:
+            continue
+        tables = ways([n - r for n, r in zip(counts, taken, strict=True)])
+        weights = [math.prod(math.comb(n, s) for n, s in zip(table, (*sample, 0), strict=True)) for table in tables]
+        if max(weights) > 0:
+            if min(weights) == 0:
+                return None
+            worst = max(worst, Fraction(max(weights), min(weights)))
+    return worst
+
+
+def test_two_rows_of_one_value_are_worth_22_sevenths() -> None:
+    assert worst_ratio((3, 10), (1, 4), 2) == Fraction(22, 7)
+    assert sample_ratio([3, 10], [1, 4], 2) == pytest.approx(22 / 7 - 1, rel=1e-12)
+    assert is_private([3, 10], [1, 4], 15 / 7 + 1e-9, 2)
+    assert not is_private([3, 10], [1, 4], 2.0, 2)  # which one value by itself would allow
+
+
+@pytest.mark.parametrize("c", [1, 2, 3])
+@pytest.mark.parametrize("counts", [(3, 10), (5, 6), (4, 5, 9), (7, 7), (2, 8)])
+def test_the_ratio_of_a_sample_is_the_definition(counts: tuple[int, ...], c: int) -> None:
+    for sample in itertools.product(*(range(n + 1) for n in counts)):
+        true, found = worst_ratio(counts, sample, c), sample_ratio(counts, sample, c)
+        if true is None:
+            assert found == math.inf
+        else:
+            assert found == pytest.approx(float(true - 1), rel=1e-12, abs=1e-14)
+
+
+@pytest.mark.parametrize("c", [1, 2])
+@pytest.mark.parametrize(("counts", "epsilon"), [((3, 10), 2.0), ((4, 5, 9), 1.0)])
+def test_the_probability_of_failure_is_the_definition(counts: tuple[int, ...], epsilon: float, c: int) -> None:
+    rate = Fraction(1, 4)
+    failing = Fraction(0)
+    for sample in itertools.product(*(range(n + 1) for n in counts)):
+        ratio = worst_ratio(counts, sample, c)
+        if ratio is None or ratio > 1 + Fraction(epsilon):
+            failing += likelihood(counts, sample, rate)
+    assert sample_delta(counts, float(rate), epsilon, c).delta == pytest.approx(float(failing), rel=1e-9)
+
+
 @pytest.mark.parametrize(("inverse", "t"), [(10, 20), (4, 3), (100, 500)])
 @pytest.mark.parametrize("alpha", [0.01, 0.2])
 def test_observation_6(inverse: int, t: int, alpha: float) -> None:

@@ -1,7 +1,7 @@
 """Values printed in Machanavajjhala, Gehrke, Götz, "Data Publishing against Realistic Adversaries" (VLDB 2009)."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -78,6 +78,55 @@ class TestSectionThree:
         assert audit.exact == Fraction(500 + 30_000 - 1, 500)
         assert theorem_check(YOUNG_MEN, adversary, 61).holds
         assert not theorem_check(YOUNG_MEN, adversary, 60.99).holds
+
+
+def believed(group, known, phi):
+    """The most that knowing `known` records of a group can make of φ about somebody in it whose record is not known.
+
+    All of the group's records look alike, so among those that she does not know every one may be that person's.
+    """
+    members = [value for value, count in enumerate(group) for _ in range(count)]
+    beliefs = []
+    for seen in combinations(range(len(members)), known):
+        rest = [members[i] for i in range(len(members)) if i not in seen]
+        beliefs.append(Fraction(sum(value == phi for value in rest), len(rest)))
+    return max(beliefs)
+
+
+class TestKnownRecords:
+    """The b records that an adversary knows: p_in = n(q,φ)/(n(q) − b), the belief of one who knows b that are not φ."""
+
+    @pytest.mark.parametrize("known", [0, 1, 2])
+    @pytest.mark.parametrize("group", [(5, 4), (3, 6), (4, 4, 3)])
+    def test_her_belief_is_that_of_the_definition(self, group, known):
+        shape = (1,) * len(group)
+        audit = belief_ratio([group], Adversary.with_shape(shape, known_records=known))
+        prior = Fraction(1, len(group))
+        worst = Fraction(1)
+        for phi in range(len(group)):
+            inside = believed(group, known, phi)
+            worst = max(worst, inside / prior, (1 - prior) / (1 - inside))
+        assert audit.exact == worst
+
+    def test_all_three_classes_count_them(self):
+        group, known = (6, 4), 2  # of the 8 whom she does not know 6 may have the first value
+        inside = Fraction(6, 8)
+        for adversary, outside in (
+            (Adversary.with_prior(DirichletPrior((4, 6)), known_records=known), Fraction(6 - 1 + 4, 10 - 1 + 10)),
+            (Adversary.with_stubbornness(10, known_records=known), Fraction(6, 10 - 1 + 10)),
+            (Adversary.with_shape((0.4, 0.6), known_records=known), Fraction(4, 10)),
+        ):
+            audit = belief_ratio([group], adversary, [Predicate((0,))])
+            assert audit.exact == max(inside / outside, (1 - outside) / (1 - inside))
+            assert audit.p_in == inside
+
+    def test_table_3_needs_more_against_those_who_know_some_of_it(self):
+        prior = DirichletPrior((12_000, 18_000))
+        audit = belief_ratio(WOMEN, Adversary.with_prior(prior, known_records=1_000))
+        inside, outside = Fraction(18_000, 19_000), Fraction(17_999 + 12_000, 19_999 + 30_000)
+        assert audit.exact == (1 - outside) / (1 - inside)
+        assert theorem_check(WOMEN, Adversary.with_prior(prior, known_records=1_000), 8).holds
+        assert not theorem_check(WOMEN, Adversary.with_prior(prior, known_records=1_000), 4.01).holds
 
 
 class TestErrata:

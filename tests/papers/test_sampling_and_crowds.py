@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -59,6 +60,42 @@ def test_k_for_delta_of_one_in_a_million(beta, epsilon, exact, paper):
     answer = plan(beta=beta, epsilon=epsilon, delta=1e-6)
     assert answer.k == exact
     assert (answer.paper and answer.paper.k) == paper
+
+
+def divergences(k, beta, growth, largest):
+    """The divergence of the mechanism by Definition 2, as fractions: both directions, all cells of up to so many."""
+    laws = []
+    for n in range(largest + 1):
+        law = dict.fromkeys([0, *range(k, largest + 1)], Fraction(0))
+        for j in range(n + 1):
+            law[j if j >= k else 0] += math.comb(n, j) * beta**j * (1 - beta) ** (n - j)
+        laws.append(law)
+    pairs = list(itertools.pairwise(laws))
+    return [
+        max(sum(max(0, p[o] - growth * q[o]) for o in p) for p, q in ordered)
+        for ordered in ([(larger, smaller) for smaller, larger in pairs], pairs)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("k", "beta", "growth", "largest"),
+    [
+        (4, Fraction(1, 2), Fraction(5, 4), 30),
+        (3, Fraction(4, 5), Fraction(3, 2), 20),
+        (2, Fraction(1, 4), Fraction(1), 30),
+        (3, Fraction(1, 4), Fraction(5, 4), 40),
+        (3, Fraction(1, 4), Fraction(2), 30),
+    ],
+)
+def test_delta_is_the_definition_in_both_directions(k, beta, growth, largest):
+    """Theorem 5 needs ε ≥ −ln(1−β), where adding a record costs nothing. Below, it costs, and is counted."""
+    removal, addition = divergences(k, beta, growth, largest)
+    profile = CrowdProfile(k, float(beta))
+    epsilon = math.log(growth)
+    assert profile.removal(epsilon) == pytest.approx(float(removal), rel=1e-9)
+    assert profile.addition(epsilon) == pytest.approx(float(addition), rel=1e-9, abs=0)
+    assert (addition > 0) == (growth * (1 - beta) < 1)
+    assert exact_delta(k, float(beta), epsilon) == pytest.approx(float(max(removal, addition)), rel=1e-9)
 
 
 def test_choosing_the_mapping_costs_its_share():
