@@ -1,13 +1,14 @@
 # Two commands do everything on a machine that has Python 3.11+ and make:
 #   make demo    set up, run the main job on a built-in example, show where the results are
 #   make test    set up, then every check: style, types, tests
+#   make proofs  have Coq check the theorems (installs it on Debian 12, as root)
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPLETE := $(VENV)/.complete
 
-.PHONY: help setup demo test lint types machine check bench record hundred-million reference site constraints clean
+.PHONY: help setup demo test lint types machine proofs check bench record hundred-million reference site constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -46,9 +47,13 @@ lint: $(COMPLETE)
 types: $(COMPLETE)
 	$(BIN)/mypy
 
-# A browser, a database server and Java, where they can be installed; tests that miss one skip and say so.
+# A browser, a database server, Java and Coq, where they can be installed; tests that miss one skip and say so.
 machine:
 	@bash tests/machine
+
+proofs:
+	@bash tests/machine coq
+	@$(PYTHON) proofs/check.py
 
 check: $(COMPLETE) machine
 	$(BIN)/pytest -n 2 --dist loadgroup

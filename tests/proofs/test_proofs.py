@@ -1,0 +1,99 @@
+"""Coq accepts the proofs, they rest on nothing, and they are the ones that docs/proofs.md speaks of."""
+
+import re
+import runpy
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROOFS = ROOT / "proofs"
+PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
+check = SimpleNamespace(**runpy.run_path(str(PROOFS / "check.py")))
+
+pytestmark = pytest.mark.xdist_group("proofs")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A copy of the proofs, compiled."""
+    if why := check.missing():
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("built") / "proofs"
+    shutil.copytree(PROOFS, folder)
+    check.build(folder, check.files(folder))
+    return folder
+
+
+@pytest.fixture
+def copy(built, tmp_path):
+    """A copy that a test may spoil."""
+    return Path(shutil.copytree(built, tmp_path / "proofs"))
+
+
+def test_every_file_is_listed():
+    assert sorted(check.files()) == sorted(path.stem for path in PROOFS.glob("*.v"))
+
+
+def test_the_page_names_every_theorem_and_no_other():
+    files = "|".join(check.files())
+    named = re.findall(rf"`((?:{files})\.\w+)`", PAGE)
+    assert sorted(set(named)) == sorted(check.theorems())
+
+
+def test_the_page_shows_what_coq_prints():
+    shown = re.findall(rf"^(\w+\.\w+): {check.CLOSED}$", PAGE, flags=re.MULTILINE)
+    assert shown == check.theorems()
+
+
+def test_no_proof_is_left_out():
+    assert check.shortcuts() == []
+
+
+@pytest.mark.parametrize("word", ["Admitted.", "Axiom a : False.", "Parameter a : False.", "Unset Guard Checking."])
+def test_what_leaves_a_proof_out_is_seen(word, tmp_path):
+    (tmp_path / "_CoqProject").write_text("A.v\n", encoding="utf-8")
+    (tmp_path / "A.v").write_text(f"(* Axiom (* Admitted *) *)\n{word}\n", encoding="utf-8")
+    assert len(check.shortcuts(tmp_path)) == 1
+
+
+def test_the_independent_checker_accepts_them(built):
+    check.recheck(built)
+
+
+def test_every_theorem_is_proved_from_nothing(built):
+    assert check.assumptions(built) == dict.fromkeys(check.theorems(), check.CLOSED)
+
+
+def test_an_assumption_would_be_seen(copy):
+    """A hypothesis outside of a section is an axiom, by whatever name."""
+    with (copy / "_CoqProject").open("a", encoding="utf-8") as listed:
+        listed.write("Smuggled.v\n")
+    (copy / "Smuggled.v").write_text("Hypothesis gift : False.\nTheorem all : 1 = 2.\nProof. case gift. Qed.\n")
+    check.build(copy, ["Smuggled"])
+    assert "gift" in check.assumptions(copy)["Smuggled.all"]
+
+
+MUTANTS = [
+    ("Binomial", "'C(n, j)%:R.", "'C(n, j.+1)%:R.", "another law"),
+    ("Crowd", "if (k <= j)%N then j", "if (k < j)%N then j", "a threshold that is one higher"),
+    ("Crowd", "gamma b E : R := 1 - (1 - b) / E", "gamma b E : R := 1 - (1 - b) * E", "another worst table"),
+    ("Crowd", "g * m.+1%:R < i%:R", "g * m%:R < i%:R", "not the first such table"),
+    ("Crowd", "loss b E a J n : R := (1 - tail b J n)", "loss b E a J n : R := (1 - tail b J.+1 n)", "another divergence"),
+    ("Tables", "[ffun c => published k #|part A c|]", "[ffun c => published k.-1 #|part A c|]", "a lower threshold"),
+    ("Tables", "(1 - b) ^+ #|T :\\: A|", "(1 - b) ^+ #|T|", "another sampling"),
+]
+
+
+@pytest.mark.parametrize(("name", "right", "wrong", "meaning"), MUTANTS, ids=lambda value: str(value)[:20])
+def test_wrong_definitions_break_the_proofs(copy, name, right, wrong, meaning):
+    file = copy / f"{name}.v"
+    text = file.read_text(encoding="utf-8")
+    assert text.count(right) == 1
+    file.write_text(text.replace(right, wrong), encoding="utf-8")
+    with pytest.raises(RuntimeError, match="Error") as failed:
+        check.build(copy, [name])
+    assert "Syntax error" not in str(failed.value)
+    assert "not found" not in str(failed.value)
