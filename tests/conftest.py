@@ -36,7 +36,7 @@ def benchmark_data() -> Path:
 GROUPS = {
     "spark": ("tests/conformance/spark/", "[spark_"),
     "browser": ("tests/studio/test_journeys", "tests/studio/test_safety"),
-    "proofs": ("tests/proofs/",),
+    "proofs": ("tests/proofs/test_proofs.py::",),
 }
 
 

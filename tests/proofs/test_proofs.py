@@ -44,8 +44,7 @@ def test_the_page_names_every_theorem_and_no_other():
 
 
 def test_the_page_shows_what_coq_prints():
-    shown = re.findall(rf"^(\w+\.\w+): {check.CLOSED}$", PAGE, flags=re.MULTILINE)
-    assert shown == check.theorems()
+    assert "\n".join(["```text", *check.theorems(), check.CLOSED]) in PAGE
 
 
 def test_no_proof_is_left_out():
@@ -64,7 +63,7 @@ def test_the_independent_checker_accepts_them(built):
 
 
 def test_every_theorem_is_proved_from_nothing(built):
-    assert check.assumptions(built) == dict.fromkeys(check.theorems(), check.CLOSED)
+    assert check.assumptions(built) == check.CLOSED
 
 
 def test_an_assumption_would_be_seen(copy):
@@ -73,22 +72,27 @@ def test_an_assumption_would_be_seen(copy):
         listed.write("Smuggled.v\n")
     (copy / "Smuggled.v").write_text("Hypothesis gift : False.\nTheorem all : 1 = 2.\nProof. case gift. Qed.\n")
     check.build(copy, ["Smuggled"])
-    assert "gift" in check.assumptions(copy)["Smuggled.all"]
+    assert "gift" in check.assumptions(copy)
 
 
-MUTANTS = [
-    ("Binomial", "'C(n, j)%:R.", "'C(n, j.+1)%:R.", "another law"),
-    ("Crowd", "if (k <= j)%N then j", "if (k < j)%N then j", "a threshold that is one higher"),
-    ("Crowd", "gamma b E : R := 1 - (1 - b) / E", "gamma b E : R := 1 - (1 - b) * E", "another worst table"),
-    ("Crowd", "g * m.+1%:R < i%:R", "g * m%:R < i%:R", "not the first such table"),
-    ("Crowd", "loss b E a J n : R := (1 - tail b J n)", "loss b E a J n : R := (1 - tail b J.+1 n)", "another divergence"),
-    ("Tables", "[ffun c => published k #|part A c|]", "[ffun c => published k.-1 #|part A c|]", "a lower threshold"),
-    ("Tables", "(1 - b) ^+ #|T :\\: A|", "(1 - b) ^+ #|T|", "another sampling"),
-]
+MUTANTS = {
+    "another law": ("Binomial", "'C(n, j)%:R.", "'C(n, j.+1)%:R."),
+    "a threshold one higher": ("Crowd", "if (k <= j)%N then j", "if (k < j)%N then j"),
+    "another worst table": ("Crowd", "gamma b E : R := 1 - (1 - b) / E", "gamma b E : R := 1 - (1 - b) * E"),
+    "not the first such table": ("Crowd", "g * m.+1%:R < i%:R", "g * m%:R < i%:R"),
+    "another divergence": (
+        "Crowd",
+        "loss b E a J n : R := (1 - tail b J n)",
+        "loss b E a J n : R := (1 - tail b J.+1 n)",
+    ),
+    "a lower threshold": ("Tables", "published k #|part A c|]", "published k.-1 #|part A c|]"),
+    "another sampling": ("Tables", "(1 - b) ^+ #|T :\\: A|", "(1 - b) ^+ #|T|"),
+}
 
 
-@pytest.mark.parametrize(("name", "right", "wrong", "meaning"), MUTANTS, ids=lambda value: str(value)[:20])
-def test_wrong_definitions_break_the_proofs(copy, name, right, wrong, meaning):
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_wrong_definitions_break_the_proofs(copy, mutant):
+    name, right, wrong = MUTANTS[mutant]
     file = copy / f"{name}.v"
     text = file.read_text(encoding="utf-8")
     assert text.count(right) == 1
