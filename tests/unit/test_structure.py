@@ -138,7 +138,7 @@ def test_the_error_tree_is_the_drawn_one():
     assert drawn == defined
 
 
-HEAVY = ("scipy", "duckdb", "numpy", "pyarrow", "pandas", "dp_accounting", "opendp", "rich", "pydantic", "yaml")
+HEAVY = ("scipy", "duckdb", "numpy", "pyarrow", "pandas", "flint", "opendp", "rich", "pydantic", "yaml")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["plan", "--help"], ["plan", "crowd", "--help"], ["--version"]])

@@ -1,108 +1,61 @@
-"""Binomial probabilities to more digits than a float holds.
+"""Binomial probabilities with proved errors, however far out in the tail and however large n is.
 
-A probability mass is computed once with 60 decimal digits and neighbouring masses follow by exact ratios, so a
-sum of positive terms keeps its relative accuracy however far out in the tail it lies and however large n is.
+One mass is a ball. Neighbouring masses follow by exact ratios, in whole numbers that are rounded up; a sum of positive
+terms therefore keeps its relative accuracy, and is never too small.
 """
 
 from __future__ import annotations
 
-import decimal
-import math
-from decimal import Decimal
-from functools import lru_cache
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from incrowd.errors import InternalError
-from incrowd.guarantees._numbers import EPSILON_MACHINE
 
-DIGITS = 60
-# An explicit context: the caller's own decimal settings must not change a promise.
-CONTEXT = decimal.Context(prec=DIGITS, rounding=decimal.ROUND_HALF_EVEN, Emin=-(10**12), Emax=10**12)
-_FIRST_CHUNK = 256
-_NEGLIGIBLE = 1e-18
+if TYPE_CHECKING:
+    from flint import arb
 
-
-def log_pmf(successes: int, trials: int, probability: Decimal) -> Decimal:
-    """ln P[Bin(trials, probability) = successes], for 0 < probability < 1."""
-    with decimal.localcontext(CONTEXT):
-        failures = trials - successes
-        choose = _log_factorial(trials) - _log_factorial(successes) - _log_factorial(failures)
-        return choose + successes * probability.ln() + failures * (1 - probability).ln()
+_BITS = 256
+_ONE = 1 << _BITS
+_STRIDE = 32  # terms between two looks at whether the rest may be cut off
+_NEGLIGIBLE = 64  # bits: the rest is cut off, and its bound added, when that is 2⁻⁶⁴ of the sum,
+_LEAST = 1 << 32  # or 2⁻²²⁴ of the first mass
 
 
-@lru_cache(maxsize=4096)
-def _log_factorial(n: int) -> Decimal:
-    with decimal.localcontext(CONTEXT):
-        if n < 64:
-            return Decimal(math.factorial(n)).ln()
-        # Stirling's series for ln Γ(n+1): the error is below the first omitted term, under 1e-40 for n ≥ 64.
-        x = Decimal(n)
-        series = (x + Decimal("0.5")) * x.ln() - x + _HALF_LOG_TWO_PI
-        power = x
-        for numerator, denominator in _STIRLING:
-            series += Decimal(numerator) / (denominator * power)
-            power *= x * x
-        return series
+def mass(successes: int, trials: int, probability: float) -> arb:
+    """P[Bin(trials, probability) = successes], for 0 < probability < 1."""
+    from flint import arb
+
+    p, failures = arb(probability), trials - successes
+    choose = arb(trials + 1).lgamma() - arb(successes + 1).lgamma() - arb(failures + 1).lgamma()
+    return (choose + successes * p.log() + failures * (-p).log1p()).exp()
 
 
-# B_2m / (2m(2m−1)) for m = 1, 2, ...
-_STIRLING = (
-    (1, 12),
-    (-1, 360),
-    (1, 1260),
-    (-1, 1680),
-    (1, 1188),
-    (-691, 360360),
-    (1, 156),
-    (-3617, 122400),
-    (43867, 244188),
-    (-174611, 125400),
-    (77683, 5796),
-    (-236364091, 1506960),
-)
-_HALF_LOG_TWO_PI = Decimal("0.91893853320467274178032973640561763986139747363778341281715154")
+def weighted_tail(start: int, trials: int, probability: float, offset: arb, *, upwards: bool) -> arb:
+    """Σ f(j)/f(start) · (offset + |j − start|), from `start` to the end of the support; only its upper end is meant.
 
-
-def weighted_tail(start: int, trials: int, odds: float, offset: float, *, upwards: bool) -> tuple[float, float]:
-    """Σ f(j)/f(start) · (offset + |j − start|), from `start` to the end of the support.
-
-    f is the mass function of Bin(trials, p) with odds = p/(1−p). The sum runs up to `trials` or down to 0; every
-    term is non-negative. What is cut off is bounded by a geometric series and added, so the sum is never too
-    small by truncation.
-
-    Returns:
-        the sum, and a bound on its relative rounding error.
+    f is the mass function of Bin(trials, probability), and `start` is on the far side of its mode: masses fall. The sum
+    runs up to `trials` or down to 0. The offset is not negative. What is cut off is bounded by a geometric series and
+    added.
     """
-    total = 0.0
-    weight = 1.0  # f(j)/f(start) at the first j of the chunk
-    done = 0
-    length = trials - start if upwards else start  # how many further terms exist
-    chunk = _FIRST_CHUNK
-    while True:
-        size = min(chunk, length - done + 1)
-        distance = done + np.arange(size, dtype=np.float64)
+    success, whole = probability.as_integer_ratio()
+    failure = whole - success
+    weight, plain, moved = _ONE, 0, 0  # f(j)/f(start), and the sums of it and of |j − start| times it
+    for distance in range((trials - start if upwards else start) + 1):
+        plain += weight
+        moved += distance * weight
         if upwards:
-            j = start + distance
-            ratio = (trials - j) * odds / (j + 1.0)
+            numerator, denominator = (trials - start - distance) * success, (start + distance + 1) * failure
         else:
-            j = start - distance
-            ratio = j / ((trials - j + 1.0) * odds)
-        weights = weight * np.concatenate(([1.0], np.cumprod(ratio[:-1])))
-        total += float(np.dot(weights, offset + distance))
-        done += size
-        if done > length:
-            break
-        weight = float(weights[-1] * ratio[-1])
-        # Ratios of consecutive masses fall along the tail, and so do ratios of consecutive distances: from
-        # here on each term is at most `shrink` times the one before it.
-        shrink = float(ratio[-1]) * (offset + done) / (offset + done - 1.0)
-        if shrink < 1.0:
-            rest = weight * (offset + done) / (1.0 - shrink)
-            if rest <= _NEGLIGIBLE * total:
-                total += rest
-                break
-        elif weight > 1e300:
-            raise InternalError("a binomial tail was summed through its mode")
-        chunk *= 2
-    return total, 8.0 * EPSILON_MACHINE * (min(done, length) + 16)
+            numerator, denominator = (start - distance) * failure, (trials - start + distance + 1) * success
+        weight = -(-weight * numerator // denominator)
+        if distance % _STRIDE == _STRIDE - 1:
+            # Ratios of consecutive masses fall along the tail, and so do ratios of consecutive distances: from here on
+            # each term is at most numerator/denominator · (distance+1)/distance times the one before it.
+            numerator, denominator = numerator * (distance + 1), denominator * distance
+            if numerator < denominator:
+                rest = -(-weight * denominator // (denominator - numerator))
+                if rest * (distance + 1) <= max(moved >> _NEGLIGIBLE, _LEAST):
+                    plain, moved = plain + rest, moved + rest * (distance + 1)
+                    break
+            elif weight > _ONE:
+                raise InternalError("a binomial tail was summed through its mode")
+    return (offset * plain + moved) / _ONE

@@ -34,18 +34,17 @@ one preceded by another sampling step, which cannot hurt). It never falls below 
 
 from __future__ import annotations
 
-import decimal
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from incrowd.errors import InternalError, ParameterError, UnreachableError
-from incrowd.guarantees._binomial import CONTEXT, log_pmf, weighted_tail
+from incrowd.guarantees._balls import above, precision, whole_above
+from incrowd.guarantees._binomial import mass, weighted_tail
 from incrowd.guarantees._numbers import (
-    EPSILON_MACHINE,
     require_between,
     require_count,
     require_non_negative,
@@ -53,14 +52,17 @@ from incrowd.guarantees._numbers import (
 )
 from incrowd.guarantees.profile import PrivacyProfile, Relation
 
+if TYPE_CHECKING:
+    from flint import arb
+
 K_LIMIT = 1_000_000
 """No search looks for a k above this: such a crowd is no longer a table anyone publishes."""
 
 SMALLEST_BETA = 1e-40
-"""Below this rate 1 − β is no longer told from 1 with enough digits to spare."""
+"""Below this rate 1 − β is no longer told from 1 with enough bits to spare."""
 
 LARGEST_K = 100_000_000
-"""No crowd above this is looked at: beyond, 60 digits would no longer be enough for the smallest β."""
+"""No crowd above this is looked at: beyond, the sums would take too long."""
 
 _LARGEST_EPSILON = 1000.0  # δ has long reached β^k; a larger ε is treated as this one, which is safe
 
@@ -106,34 +108,46 @@ def exact_delta(k: int, beta: float, epsilon: float) -> float:
 
 
 def _removal(k: int, beta: float, epsilon: float) -> float:
-    with decimal.localcontext(CONTEXT):
-        p, growth = Decimal(beta), Decimal(epsilon).exp()
+    from flint import arb
+
+    with precision():
+        p, growth = arb(beta), arb(epsilon).exp()
         gamma = 1 - (1 - p) / growth
-        n = max(k, math.ceil((k - 1) / gamma))
-        if n == k:
-            # All of a crowd of exactly k is sampled: β^k, whatever ε is. The sum below has this one term, and for
-            # large ε would compute it as a difference of almost equal numbers.
-            return min(1.0, max(DELTA_FLOOR, round_up(float(p**k), EPSILON_MACHINE)))
-        scale = log_pmf(k, n, p).exp() * growth / (n * (1 - p))
-        offset = k - gamma * n
-        return _finish(scale, k, n, p, offset, upwards=True)
+        # All of a crowd of exactly k is sampled: β^k. The sum has this one term at n = k.
+        found = [p**k]
+        for n in (n for n in _ceilings((k - 1) / gamma) if n > k):
+            scale = mass(k, n, beta) * growth / (n * (1 - p))
+            found.append(scale * weighted_tail(k, n, beta, k - gamma * n, upwards=True))
+        return _reported(found)
 
 
 def _addition(k: int, beta: float, epsilon: float) -> float:
-    with decimal.localcontext(CONTEXT):
-        p, growth = Decimal(beta), Decimal(epsilon).exp()
+    from flint import arb
+
+    with precision():
+        p, growth = arb(beta), arb(epsilon).exp()
         gamma = 1 - growth * (1 - p)
         if gamma <= 0:
             return 0.0
-        n = max(1, math.ceil((k - 1) / gamma))
-        scale = log_pmf(k - 1, n, p).exp() / (n * (1 - p))
-        offset = gamma * n - (k - 1)
-        return _finish(scale, k - 1, n, p, offset, upwards=False)
+        if not gamma > 0:
+            return _reported([gamma])  # r_k(n) ≤ γ' for every n, as P[X_n < k] ≥ (1−β) P[X_{n−1} < k]
+        found = []
+        for n in (max(1, n) for n in _ceilings((k - 1) / gamma)):
+            scale = mass(k - 1, n, beta) / (n * (1 - p))
+            found.append(scale * weighted_tail(k - 1, n, beta, gamma * n - (k - 1), upwards=False))
+        return min(_reported(found), _reported([gamma]))
 
 
-def _finish(scale: Decimal, start: int, n: int, p: Decimal, offset: Decimal, *, upwards: bool) -> float:
-    total, error = weighted_tail(start, n, float(p / (1 - p)), float(offset), upwards=upwards)
-    return min(1.0, max(DELTA_FLOOR, round_up(float(scale * Decimal(total)), error)))
+def _ceilings(ball: arb) -> set[int]:
+    """What a number in the ball can be when rounded up to a whole one: one answer, or two."""
+    ends = {whole_above(end) for end in (ball.lower(), ball.upper())}
+    if max(ends) - min(ends) > 1:
+        raise InternalError("the worst table was not found with the digits there are")
+    return ends
+
+
+def _reported(found: Sequence[arb]) -> float:
+    return min(1.0, max(DELTA_FLOOR, *(above(delta) for delta in found)))
 
 
 # --- the paper's bound ------------------------------------------------------------------------------------------

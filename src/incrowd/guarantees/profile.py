@@ -12,11 +12,10 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from incrowd.guarantees._numbers import (
     require_non_negative,
     round_up,
 )
+from incrowd.guarantees.losses import Losses
 
 
 class Relation(StrEnum):
@@ -194,19 +194,15 @@ def amplify(epsilon: float, delta: float, from_beta: float, to_beta: float) -> t
 # --- composition ------------------------------------------------------------------------------------------------
 
 _FINEST, _COARSEST_POINTS = 1e-4, 1500
-_TAIL, _FARTHEST = 1e-15, 64.0
-_NUMERICAL_ALLOWANCE, _ALLOWANCE_PER_PART = 1e-12, 1e-15
-"""Added to every δ that comes out of a numerical composition, for its Fourier transforms: twenty times what
-compositions of up to a million parts were seen to lose against closed forms."""
+_TAIL, _FARTHEST = 1e-18, 64.0
 
 
 @dataclass(frozen=True)
 class Composition(PrivacyProfile):
     """Several mechanisms with independent randomness, each of which may depend on the outputs of the earlier.
 
-    Composed through privacy-loss distributions that are discretised pessimistically, one for each direction; for
-    small δ, where the numerical allowance would show, plain addition of ε's and δ's is used as well, and the
-    smaller of the two proved values is returned.
+    Composed through privacy losses on a grid, one measure for each direction (`losses`). Plain addition of ε's and δ's
+    is used as well, and the smaller of the two proved values is returned.
     """
 
     parts: tuple[PrivacyProfile, ...]
@@ -239,9 +235,7 @@ class Composition(PrivacyProfile):
         added = self._by_addition(epsilon, direction)
         if added == 0.0:
             return 0.0
-        numerical = float(self._losses[direction].get_delta_for_epsilon(epsilon))
-        allowance = _NUMERICAL_ALLOWANCE + _ALLOWANCE_PER_PART * len(self.parts)
-        return min(1.0, added, round_up(max(0.0, numerical) + allowance, 1e-12))
+        return min(1.0, added, self._losses[direction].delta(epsilon))
 
     def epsilon(self, delta: float, limit: float = 1000.0) -> float:
         """The smallest ε known for this δ: the sum of the parts' ε's at an equal share of δ, or better."""
@@ -252,9 +246,12 @@ class Composition(PrivacyProfile):
             added = sum_up(times * part.epsilon(share) for part, times in self._counted.items())
         except UnreachableError:
             added = math.inf
-        if delta < 10 * _NUMERICAL_ALLOWANCE and math.isfinite(added):
+        try:
+            return min(added, super().epsilon(delta, limit))
+        except UnreachableError:
+            if math.isinf(added):
+                raise
             return added
-        return min(added, super().epsilon(delta, limit))
 
     def _by_addition(self, epsilon: float, direction: str) -> float:
         """The δ's added: known points get their ε, the rest shares what is left by how much each part needs."""
@@ -280,16 +277,17 @@ class Composition(PrivacyProfile):
         return {part: _reach(part) for part in self._counted}
 
     @cached_property
-    def _losses(self) -> dict[str, Any]:
-        """A composed privacy-loss distribution for each direction."""
+    def _losses(self) -> dict[str, Losses]:
+        """What covers all parts together, for each direction."""
         reach = max(self._needs.values())
         step = max(_FINEST, reach / _COARSEST_POINTS)
-        composed: dict[str, Any] = {}
-        for direction, opposite in (("removal", "addition"), ("addition", "removal")):
-            for part, times in self._counted.items():
-                losses = _loss_distribution(getattr(part, direction), getattr(part, opposite), reach, step)
-                losses = losses.self_compose(times, _TAIL) if times > 1 else losses
-                composed[direction] = composed[direction].compose(losses, _TAIL) if direction in composed else losses
+        grid = [math.nextafter(j * step, 0.0) for j in range(math.floor(reach / step) + 2)]
+        composed: dict[str, Losses] = {}
+        for part, times in self._counted.items():
+            removal, addition = ([delta(epsilon) for epsilon in grid] for delta in (part.removal, part.addition))
+            for direction, forward, backward in (("removal", removal, addition), ("addition", addition, removal)):
+                losses = Losses.covering(forward, backward, step).times(times)
+                composed[direction] = composed[direction].compose(losses) if direction in composed else losses
         return composed
 
 
@@ -316,23 +314,3 @@ def _reach(profile: PrivacyProfile) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if profile.delta(middle) <= floor else (middle, high)
     return high
-
-
-def _loss_distribution(
-    forward: Callable[[float], float], backward: Callable[[float], float], reach: float, step: float
-) -> Any:
-    """A privacy-loss distribution that is never better than the profile, from its values on a grid.
-
-    The left half follows from the other direction: H_{−ε}(P‖Q) = 1 − e^{−ε}(1 − H_ε(Q‖P)).
-    """
-    from dp_accounting.pld import pld_pmf
-
-    top = math.ceil(reach / step)
-    grid = np.arange(top + 1) * step
-    right = np.array([forward(float(e)) for e in grid])
-    left = np.array([1 - math.exp(-e) * (1 - backward(float(e))) for e in grid[1:]])
-    deltas = np.minimum(1.0, np.concatenate((left[::-1], right)))
-    # δ may wiggle in its last digits; the running maximum from the right restores the order on the safe side.
-    deltas = np.maximum.accumulate(deltas[::-1])[::-1]
-    # Dense throughout: the library does not compose dense distributions with sparse ones.
-    return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, -top, top, deltas).to_dense_pmf()

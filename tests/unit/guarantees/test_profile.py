@@ -198,8 +198,8 @@ def test_amplification_of_a_huge_epsilon_does_not_overflow():
 
 
 @pytest.mark.parametrize(("times", "each", "epsilon"), [(50_000, 0.001, 1.36664), (2_000, 0.01, 1.9)])
-def test_many_small_parts_are_covered_by_the_allowance(times, each, epsilon):
-    """The exact δ of T-fold randomised response, a binomial sum, against the Fourier transforms' answer."""
+def test_many_small_parts_are_never_below_the_truth(times, each, epsilon):
+    """The exact δ of T-fold randomised response, a binomial sum, against composing T losses."""
     from scipy.stats import binom
 
     yes = 1 / (1 + math.exp(-each))

@@ -555,7 +555,7 @@ def test_plain_sums_need_no_heavy_library(tmp_path):
         "ledger = Ledger(sys.argv[1]); ledger.set_budget('d', 1, 1e-6, 'replace-one')\n"
         "ledger.charge('d', Entry('m', Point(0.25, 0, 'add/remove')))\n"
         "ledger.charge('d', Entry('m', Point(0.5, 1e-6, 'replace-one')))\n"
-        "print([m for m in ('scipy', 'dp_accounting', 'pandas', 'duckdb') if m in sys.modules])"
+        "print([m for m in ('scipy', 'flint', 'pandas', 'duckdb') if m in sys.modules])"
     )
     arguments = [sys.executable, "-c", program, str(tmp_path / "ledger.db")]
     done = subprocess.run(arguments, capture_output=True, text=True, check=True)
