@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from incrowd.auditing.tables import audit
 from incrowd.errors import DataError, ParameterError
+from incrowd.files import named
 from incrowd.plans import (
     Amplification,
     CentralPromise,
@@ -111,6 +112,7 @@ __all__ = [
     "look_at",
     "make_keys",
     "make_questionnaire",
+    "named",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
@@ -278,12 +280,11 @@ def estimate(
 
 def make_keys(secret: str | Path, public: str | Path) -> None:
     """Write a new pair of Ed25519 keys: the secret one for signing, the public one to be passed on."""
-    from incrowd.files import write_whole
+    from incrowd.files import require_absent, write_whole
     from incrowd.releases.certificate import make_keys
 
     for path in (secret, public):
-        if Path(path).exists():
-            raise ParameterError(f"{path} exists already.", code="output-exists", remedy="Choose another name.")
+        require_absent(path, remedy="Choose another name.")
     secret_pem, public_pem = make_keys()
     write_whole(secret, secret_pem).chmod(0o600)
     write_whole(public, public_pem)

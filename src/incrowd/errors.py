@@ -85,6 +85,7 @@ CODES: Mapping[str, str] = {
     "draft-empty": "No column of a table seems fit to be published, so no policy can be drafted.",
     # outputs
     "output-unwritable": "A result could not be written where it was asked for.",
+    "file-name": "A name that no file can have: empty, too long, or with a character that the system refuses.",
     "output-exists": "A file that would be written exists already.",
     "output-format": "The name of a file to be written does not end in a format that incrowd writes.",
     # the ledger

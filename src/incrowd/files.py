@@ -14,6 +14,42 @@ from typing import BinaryIO
 from incrowd.errors import InputError
 
 
+def named(name: str | os.PathLike[str]) -> Path:
+    """The path of that name, whether or not there is anything.
+
+    Raises:
+        InputError: no file can have that name: it is empty or too long, or holds what the system does not allow.
+    """
+    try:
+        os.lstat(name)
+    except ValueError:  # NUL, or a character that the system's encoding lacks
+        raise _no_name("it holds a character that no file name can have") from None
+    except OSError as error:
+        if not os.fspath(name):
+            raise _no_name("it is empty") from None
+        if error.errno in (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL):
+            raise _no_name((error.strerror or "the system refuses it").lower()) from None
+    return Path(name)
+
+
+def require_absent(
+    name: str | os.PathLike[str], remedy: str = "Choose another name, or say that it may be overwritten."
+) -> Path:
+    """The path of that name, where nothing is yet.
+
+    Raises:
+        InputError: something is there, or nothing can be.
+    """
+    target = named(name)
+    if os.path.lexists(target):
+        raise InputError(f"{target} exists already.", code="output-exists", remedy=remedy)
+    return target
+
+
+def _no_name(why: str) -> InputError:
+    return InputError(f"This cannot be the name of a file: {why}.", code="file-name", remedy="Choose another name.")
+
+
 @contextmanager
 def appearing(target: Path) -> Iterator[BinaryIO]:
     """A file to write to that takes its name when the block is left in peace, and vanishes otherwise.
@@ -43,7 +79,9 @@ def read_ordinary(path: str | Path, most: int) -> bytes:
 
     Raises:
         OSError: it cannot be read, or is a pipe, a device or a folder.
+        InputError: no file can have that name.
     """
+    named(path)
     # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb") as file:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from incrowd.errors import DataError, ParameterError, PolicyError
+from incrowd.files import named, require_absent
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -184,7 +185,9 @@ def read_policy(policy: Any) -> Policy:
 
 def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
     """Where releases are written: one to the folder itself, several to `<folder>-1`, `<folder>-2`, ..."""
-    place = Path(folder)
+    place = named(folder)
+    if not place.name:
+        require_absent(place)  # . and / are always there
     return [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
 
 

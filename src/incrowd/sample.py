@@ -27,6 +27,7 @@ from typing import Any
 
 from incrowd.domain import Coding
 from incrowd.errors import DataError, PolicyError
+from incrowd.files import named
 from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
 from incrowd.policy import Policy, Sample
@@ -108,7 +109,7 @@ class StreamSampler:
             sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
         """
         if folder is not None:
-            require_free(Path(folder))
+            require_free(named(folder))
         made = self._drawn or self._draw(sign_with, _source)
         if folder is not None:
             made.save(folder)

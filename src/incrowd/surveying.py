@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from incrowd.errors import ParameterError
 from incrowd.releasing import read_policy
 
 if TYPE_CHECKING:
@@ -36,11 +35,11 @@ def make_questionnaire(
         overwrite: replace a file that is there.
     """
     from incrowd.collector.asking import questionnaire_of, read_texts
-    from incrowd.files import write_whole
+    from incrowd.files import require_absent, write_whole
     from incrowd.signing import load_secret_key
 
-    if output is not None and Path(output).exists() and not overwrite:
-        raise ParameterError(f"{output} exists already.", code="output-exists", remedy="Choose another name.")
+    if output is not None and not overwrite:
+        require_absent(output)
     said = read_texts(texts) if isinstance(texts, str | Path) else texts
     made = questionnaire_of(read_policy(policy), records=records, texts=said)
     if sign_with is not None:
@@ -81,11 +80,12 @@ def publish_collected(
     """
     from incrowd.collector.publishing import close_and_count, release_of
     from incrowd.collector.store import Store
+    from incrowd.files import named
     from incrowd.releases.release import require_free
     from incrowd.signing import load_secret_key, sign
 
     key = None if sign_with is None else load_secret_key(sign_with)
-    require_free(Path(folder))
+    require_free(named(folder))
     opened = Store(store)
     try:
         made = release_of(close_and_count(opened, fewer=fewer), opened.questionnaire)

@@ -148,21 +148,17 @@ def confirm(text: str, attribute: str) -> str:
 
 def save_policy(text: str, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write the text of a policy to a file, whether or not it makes sense yet."""
-    from incrowd.files import write_whole
+    from incrowd.files import named, require_absent, write_whole
 
-    target = Path(path)
+    target = named(path)
     if target.suffix.lower() not in {".yaml", ".yml"}:
         raise InputError(
             f"Policies are written as YAML; {target.name} does not end in .yaml.",
             code="output-format",
             remedy="Name the file something.yaml.",
         )
-    if target.exists() and not overwrite:
-        raise InputError(
-            f"{target.name} exists already.",
-            code="output-exists",
-            remedy="Choose another name, or say that it may be overwritten.",
-        )
+    if not overwrite:
+        require_absent(target)
     return write_whole(target, text.encode())
 
 

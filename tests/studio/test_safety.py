@@ -229,6 +229,40 @@ def test_errors_have_one_shape_and_quote_nothing(asker):
     assert page[0].headers["Content-Type"].startswith("text/html")
 
 
+WRONG = [None, True, 1, 1.5, "a", "\ud800", [], {}, [None], [1], ["a", 1], {"place": []}, ["a"] * 500]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: ascii(wrong)[:20])
+def test_a_malformed_change_is_refused_in_the_one_shape(asker, wrong):
+    for changes in (wrong or "", [wrong], [{"place": wrong, "content": "x"}], [{"confirm": wrong}]):
+        if changes == [{"confirm": "a"}]:
+            continue  # there is no such attribute, which is no error
+        answer = asker.post("/policy/edit", {"text": "title: x\n", "changes": changes})
+        assert (answer[0].status, code(answer)) == (400, "request-malformed"), answer[1]
+
+
+@pytest.mark.parametrize("body", [
+    {"text": "\ud800"}, {"text": "title: x\n", "changes": [{"place": ["title"], "content": "a\udfff"}]},
+    {"text": "title: x\n", "changes": [{"place": ["title"], "content": {"\ud800": 1}}]},
+    {"text": "title: x\n", "changes": [{"place": ["title"], "content": float("nan")}]},
+    {"text": "title: x\n", "changes": [{"place": ["title"], "content": json.loads("[" * 500 + "]" * 500)}]},
+], ids=["text", "content", "key", "number", "nesting"])  # fmt: skip
+@pytest.mark.parametrize("path", ["/policy/check", "/policy/edit"])
+def test_what_could_not_be_written_down_is_refused_in_the_one_shape(asker, path, body):
+    answer = asker.post(path, body)
+    assert (answer[0].status, code(answer)) == (400, "request-malformed"), answer[1]
+
+
+def test_a_text_that_is_no_yaml_is_no_bug(asker):
+    for text in ("- [", "\x00", "a: b: c"):
+        answer = asker.post("/policy/edit", {"text": text, "changes": [{"confirm": "sex"}]})
+        assert (answer[0].status, code(answer)) == (400, "policy-syntax"), answer[1]
+    for text in ("", "\x85", "# nothing\n"):
+        answer = asker.post("/policy/edit", {"text": text, "changes": [{"place": ["title"], "content": "x"}]})
+        assert answer[0].status == 200
+        assert json.loads(answer[1])["content"] == {"title": "x"}
+
+
 def test_others_are_let_in_only_on_request(tmp_path, town):
     def run(*options):
         return subprocess.run(

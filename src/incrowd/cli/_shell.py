@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,8 +26,45 @@ DONE, BUG, BAD_INPUT, FAILED = 0, 1, 2, 3
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 
 
+class FileName(click.Path):
+    """A path that some file or folder could have."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, if it is one."""
+        from incrowd import api
+
+        return super().convert(os.fspath(api.named(value)), param, ctx)
+
+
+file_name, folder_name = FileName(dir_okay=False), FileName(file_okay=False)
+
+
 def run(command: click.Command, arguments: list[str]) -> int:
-    """Run a command; turn whatever happens into one clear message and an exit code."""
+    """Run a command; turn whatever happens into one clear message and an exit code.
+
+    All that is printed has left the process when this returns, or the exit code says that it has not.
+    """
+    try:
+        code = _outcome(command, arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OutputLostError as error:
+        _give_up_output()
+        if error.reader_left:  # `| head`: not an error of ours
+            return DONE
+        lost = {
+            "code": "output-unwritable",
+            "message": f"Standard output cannot be written: {error}.",
+            "remedy": "Only what should have been printed is lost. Files and folders that were written are complete, "
+            "and what was charged stays charged.",
+            "details": {},
+        }
+        report_error(lost, as_json=False)
+        return BAD_INPUT
+    return code
+
+
+def _outcome(command: click.Command, arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
         result = command.main(arguments, prog_name="incrowd", standalone_mode=False)
@@ -48,10 +87,8 @@ def run(command: click.Command, arguments: list[str]) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("incrowd: stopped; nothing was written.", err=True)
         return 130
-    except BrokenPipeError:
-        # The reader went away (`| head`): not an error of ours. Keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+    except OutputLostError:
+        raise
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user unasked
         if os.environ.get("INCROWD_DEBUG"):
             traceback.print_exc()
@@ -67,15 +104,73 @@ def run(command: click.Command, arguments: list[str]) -> int:
     return result if isinstance(result, int) else DONE
 
 
+def _give_up_output() -> None:
+    """Send what is still to be printed nowhere, so that the interpreter does not complain when it ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+class OutputLostError(Exception):
+    """Standard output does not take what is printed: why, or that its reader went away."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror or type(error).__name__)
+        self.reader_left = isinstance(error, BrokenPipeError)
+
+
+class Output(io.TextIOWrapper):
+    """Standard output that prints any text, and says of itself when it fails."""
+
+    def write(self, text: str) -> int:
+        """Print."""
+        try:
+            return super().write(text)
+        except OSError as error:
+            raise OutputLostError(error) from None
+
+    def flush(self) -> None:
+        """Have all that was printed leave the process."""
+        try:
+            super().flush()
+        except OSError as error:
+            raise OutputLostError(error) from None
+
+
+def open_streams() -> None:
+    """Standard streams that are there: a closed one leads nowhere, and not into the next file that is opened."""
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+    out = sys.stdout
+    if type(out) is io.TextIOWrapper:
+        sys.stdout = Output(
+            out.detach(), encoding=out.encoding, errors="backslashreplace", line_buffering=out.line_buffering
+        )
+
+
 def report_error(error: dict[str, Any], *, as_json: bool) -> None:
     """One error, one shape: JSON on standard output if asked for, and a readable line on standard error."""
     if as_json:
         click.echo(json.dumps({"error": error}, ensure_ascii=False))
-    click.secho("error: ", fg="red", bold=True, err=True, nl=False)
-    click.echo(error["message"], err=True)
-    if error["remedy"]:
-        click.echo(f"  {error['remedy']}", err=True)
-    click.secho(f"  [{error['code']}]", dim=True, err=True)
+    style = partial(click.secho, err=True, color=_colored())
+    with suppress(OSError):  # there is nobody left to tell
+        style("error: ", fg="red", bold=True, nl=False)
+        click.echo(error["message"], err=True)
+        if error["remedy"]:
+            click.echo(f"  {error['remedy']}", err=True)
+        style(f"  [{error['code']}]", dim=True)
+
+
+def _colored() -> bool | None:
+    """What the environment says about colours (no-color.org); None if nothing."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return True if os.environ.get("FORCE_COLOR") else None
 
 
 def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None]) -> None:

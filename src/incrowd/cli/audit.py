@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--threshold", type=float, default=0.2, show_default=True, help="Count records with a higher risk.")
 @click.option("--worst", type=click.IntRange(0), default=10, show_default=True, help="How many groups to list.")
 @click.option("--show-values", is_flag=True, help="Show values of the table; otherwise groups have numbers only.")
-@click.option("--html", type=click.Path(dir_okay=False), help="Also write a report to this file.")
+@click.option("--html", type=file_name, help="Also write a report to this file.")
 @counts_a_table
 @json_option
 def audit(

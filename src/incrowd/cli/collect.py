@@ -7,18 +7,18 @@ from pathlib import Path
 
 import click
 
-from incrowd.cli._shell import emit, json_option
+from incrowd.cli._shell import emit, file_name, folder_name, json_option
 
 _STORE = "An SQLite file, or a PostgreSQL address (postgresql://...)."
 
 
 @click.command()
-@click.argument("questionnaire", type=click.Path(dir_okay=False))
+@click.argument("questionnaire", type=file_name)
 @click.option("--store", required=True, help=_STORE)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one.")
-@click.option("--certfile", type=click.Path(dir_okay=False), help="A TLS certificate (PEM), to serve https.")
-@click.option("--keyfile", type=click.Path(dir_okay=False), help="Its secret key (PEM).")
+@click.option("--certfile", type=file_name, help="A TLS certificate (PEM), to serve https.")
+@click.option("--keyfile", type=file_name, help="Its secret key (PEM).")
 @json_option
 def collect(
     questionnaire: str, store: str, host: str, port: int, certfile: str | None, keyfile: str | None, as_json: bool
@@ -50,9 +50,9 @@ def collect(
 
 @click.command()
 @click.argument("store")
-@click.option("-o", "--output", "folder", type=click.Path(file_okay=False), required=True, help="A new folder.")
+@click.option("-o", "--output", "folder", type=folder_name, required=True, help="A new folder.")
 @click.option("--fewer", is_flag=True, help="Publish although fewer people answered than were expected.")
-@click.option("--sign-with", type=click.Path(dir_okay=False), help="A secret Ed25519 key (PEM) to sign with.")
+@click.option("--sign-with", type=file_name, help="A secret Ed25519 key (PEM) to sign with.")
 @json_option
 def collected(store: str, folder: str, fewer: bool, sign_with: str | None, as_json: bool) -> None:
     """Close a collection and publish its records, with the certificate of a randomised release.

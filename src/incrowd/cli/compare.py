@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def _levels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
 @click.option(
     "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="Errors are medians of so many."
 )
-@click.option("--plot", type=click.Path(dir_okay=False), help="Draw the errors to this SVG file.")
+@click.option("--plot", type=file_name, help="Draw the errors to this SVG file.")
 @counts_a_table
 @json_option
 def compare(

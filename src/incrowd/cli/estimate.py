@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, safe
+from incrowd.cli._shell import emit, folder_name, json_option, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +18,7 @@ _MOST_ODDS = 12
 
 
 @click.command()
-@click.argument("folder", type=click.Path(file_okay=False))
+@click.argument("folder", type=folder_name)
 @click.option(
     "--by",
     required=True,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
 
 
 @click.group()
@@ -13,7 +13,7 @@ def example() -> None:
 
 
 @example.command()
-@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="FILE.csv, .csv.gz or .parquet.")
+@click.option("-o", "--output", type=file_name, required=True, help="FILE.csv, .csv.gz or .parquet.")
 @click.option("--rows", type=click.IntRange(1), default=100_000, show_default=True, help="How many people.")
 @click.option("--overwrite", is_flag=True, help="Replace files of these names.")
 @json_option
@@ -35,7 +35,7 @@ def census(output: str, rows: int, overwrite: bool, as_json: bool) -> None:
 
 
 @example.command()
-@click.option("-o", "--output", type=click.Path(dir_okay=False), required=True, help="FILE.yaml.")
+@click.option("-o", "--output", type=file_name, required=True, help="FILE.yaml.")
 @click.option("--overwrite", is_flag=True, help="Replace files of these names.")
 @json_option
 def survey(output: str, overwrite: bool, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, folder_name, json_option, progress_bar, safe
 from incrowd.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("-o", "--output", "folder", type=click.Path(file_okay=False), required=True, help="Where to draw.")
+@click.option("-o", "--output", "folder", type=folder_name, required=True, help="Where to draw.")
 @click.option("--only", multiple=True, metavar="NAME", help="Only this figure; may be repeated.")
 @click.option("--data", multiple=True, metavar="KIND=FILE", help="A table of your own to draw from: adult=adult.csv.")
 @click.option("--quick", is_flag=True, help="Fewer records and runs, for a first look.")

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, safe
+from incrowd.cli._shell import emit, file_name, json_option, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-ledger_option = click.option(
-    "--ledger", "path", type=click.Path(dir_okay=False), required=True, help="The ledger's file."
-)
+ledger_option = click.option("--ledger", "path", type=file_name, required=True, help="The ledger's file.")
 relation_option = click.option(
     "--relation",
     type=click.Choice(["add/remove", "replace-one"]),

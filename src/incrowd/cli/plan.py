@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _STEPS = 14  # of advice that are shown
 INTERNAL = "For the publisher's eyes only: every number here was found by looking at the table, and none is covered."
 
-plot_option = click.option("--plot", type=click.Path(dir_okay=False), help="Draw the trade-off to this SVG file.")
+plot_option = click.option("--plot", type=file_name, help="Draw the trade-off to this SVG file.")
 
 
 @click.group()
@@ -154,7 +154,7 @@ def pram(
 @click.option("--columns", help="Which columns of DATA make up a row, separated by commas; all if not given.")
 @click.option(
     "--counts",
-    type=click.Path(dir_okay=False),
+    type=file_name,
     help="Instead of DATA: a CSV file with a column `count`, one line for each distinct row.",
 )
 @click.option("--epsilon", type=float, help="How much changing rows may change the sample's likelihood.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, folder_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("policy", type=click.Path(dir_okay=False))
-@click.option("-o", "--output", "folder", type=click.Path(file_okay=False), required=True, help="A new folder.")
+@click.argument("policy", type=file_name)
+@click.option("-o", "--output", "folder", type=folder_name, required=True, help="A new folder.")
 @click.option(
     "--data",
     help="The table, if not the one that the policy names: a file, a pattern (parts/*.parquet), a database's address.",
 )
 @click.option("--copies", type=click.IntRange(1), default=1, show_default=True, help="Independent releases at once.")
-@click.option("--sign-with", type=click.Path(dir_okay=False), help="A secret Ed25519 key (PEM) to sign with.")
+@click.option("--sign-with", type=file_name, help="A secret Ed25519 key (PEM) to sign with.")
 @click.option("--show-values", is_flag=True, help="Let error messages show values from the data.")
 @counts_by_policy
 @click.option(

@@ -7,11 +7,11 @@ import sys
 
 import click
 
-from incrowd.cli._shell import json_option
+from incrowd.cli._shell import folder_name, json_option
 
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(file_okay=False))
+@click.argument("folders", nargs=-1, type=folder_name)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Where to listen; a free port if not given.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; others can then reach it.")
 @click.option("--largest-upload", type=click.IntRange(1), default=1024, show_default=True, help="In megabytes.")

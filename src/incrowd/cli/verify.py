@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from incrowd.cli._shell import FAILED, emit, json_option, safe
+from incrowd.cli._shell import FAILED, emit, file_name, folder_name, json_option, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(file_okay=False))
-@click.option("--key", type=click.Path(dir_okay=False), help="The publisher's public key (PEM) to check against.")
+@click.argument("folder", type=folder_name)
+@click.option("--key", type=file_name, help="The publisher's public key (PEM) to check against.")
 @json_option
 def verify(folder: str, key: str | None, as_json: bool) -> int:
     """Check a release against its certificate, without the original data.

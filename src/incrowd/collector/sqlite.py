@@ -6,11 +6,11 @@ import os
 import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from incrowd.collector.store import FORMAT, Entry, unavailable
 from incrowd.errors import InputError
+from incrowd.files import named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Sqlite:
     """A store in one file, for its owner's eyes only."""
 
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
+        self._path = named(path)
 
     def open(self, questionnaire: bytes | None) -> bytes:
         """Open the file; make it if it is not there and a questionnaire is given."""

@@ -16,7 +16,7 @@ from incrowd.drafting.conventions import Conventions, understand
 from incrowd.drafting.guessing import ColumnDraft, Line, guess
 from incrowd.drafting.writing import MARK, write
 from incrowd.errors import DataError, InputError, InternalError
-from incrowd.files import write_whole
+from incrowd.files import named, require_absent, write_whole
 from incrowd.hierarchy import codings
 from incrowd.policy import Policy, without_password
 from incrowd.sources import open_source
@@ -106,12 +106,8 @@ def draft(
     name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
     title = _title(name, table)
     target = _target(name, title, output)
-    if target is not None and target.exists() and not overwrite:
-        raise InputError(
-            f"{target} exists already.",
-            code="output-exists",
-            remedy="Choose another name, or say that it may be overwritten.",
-        )
+    if target is not None and not overwrite:
+        require_absent(target)
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     source = open_source(data, delimiter=delimiter, quote=quote, encoding=encoding, table=table, engine=engine)
     found = profile(source, progress)
@@ -172,11 +168,11 @@ def _title(data: str | None, table: str | None) -> str | None:
 
 def _target(data: str | None, title: str | None, output: str | Path | None) -> Path | None:
     if output is not None:
-        return None if str(output) == "-" else Path(output)
+        return None if str(output) == "-" else named(output)
     if data is None and title is None:
         return None
     file = "".join(sign if sign.isalnum() or sign in "_-. +" else "_" for sign in title or "policy") + ".yaml"
-    return Path(file) if data is None or _is_elsewhere(data) else Path(data).with_name(file)
+    return Path(file) if data is None or _is_elsewhere(data) else Path(data).parent / file
 
 
 def _is_elsewhere(data: str, engine: str | None = None) -> bool:

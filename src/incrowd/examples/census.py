@@ -14,7 +14,7 @@ import numpy as np
 from incrowd.errors import InputError
 from incrowd.examples import _weights as weights
 from incrowd.examples._population import Codes, Country
-from incrowd.files import appearing, write_whole
+from incrowd.files import appearing, named, require_absent, write_whole
 from incrowd.guarantees._numbers import require_count
 
 if TYPE_CHECKING:
@@ -71,17 +71,12 @@ def write_census(
         InputError: the name has another ending, a file is in the way, or the folder cannot be written to.
         ParameterError: `rows` is not a whole number of 1 or more.
     """
-    table = Path(path)
+    table = named(path)
     ending = _ending(table)
     policy = table.with_name(table.name[: -len(ending)] + ".yaml")
     rows = require_count("rows", rows)
     for target in () if overwrite else (table, policy):
-        if target.exists():
-            raise InputError(
-                f"{target} exists already.",
-                code="output-exists",
-                remedy="Choose another name, or say that it may be overwritten.",
-            )
+        require_absent(target)
     batches = _reported(census_batches(rows), progress)
     with appearing(table) as file:
         _WRITERS[ending](file, batches)

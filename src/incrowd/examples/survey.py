@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from incrowd.errors import InputError
-from incrowd.files import write_whole
+from incrowd.files import named, require_absent, write_whole
 
 POLICY = """\
 # A survey whose respondents randomise their own answers. The values are declared here; nobody's data is read.
@@ -50,13 +49,8 @@ def write_survey(path: str | Path, *, overwrite: bool = False) -> list[Path]:
     Raises:
         InputError: a file is in the way, or the folder cannot be written to.
     """
-    policy = Path(path)
-    texts = policy.with_name(f"{policy.stem}.texts.yaml")
+    policy = named(path)
+    texts = policy.parent / f"{policy.stem}.texts.yaml"
     for target in () if overwrite else (policy, texts):
-        if target.exists():
-            raise InputError(
-                f"{target} exists already.",
-                code="output-exists",
-                remedy="Choose another name, or say that it may be overwritten.",
-            )
+        require_absent(target)
     return [write_whole(policy, POLICY.encode()), write_whole(texts, TEXTS.encode())]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from incrowd.errors import ParameterError
-from incrowd.files import write_whole
+from incrowd.files import cannot_write, named, write_whole
 from incrowd.reports.page import Content, Fact, Page, Section, table, tag
 
 Tell = Callable[[str, float], None]
@@ -96,7 +96,7 @@ def draw(
     Raises:
         ParameterError: there is no figure or no kind of data of that name.
     """
-    given = material or Material()
+    place, given = named(folder), material or Material()
     for name in only:
         _require(name, FIGURES, "figure")
     for name in given.data:
@@ -128,8 +128,10 @@ def draw(
         ],
         closing="Figures that need a table use the user’s own where one was given, and an example otherwise.",
     )
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(place, error) from None
     write_whole(place / "index.html", page.render())
     return figures
 

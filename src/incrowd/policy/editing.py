@@ -49,7 +49,12 @@ def edit(text: str, place: Sequence[str], content: Any) -> str:
 
 
 def confirm(text: str, name: str) -> str:
-    """The text without the marks on an attribute that ask a person to confirm it."""
+    """The text without the marks on an attribute that ask a person to confirm it.
+
+    Raises:
+        PolicyError: it is not YAML.
+    """
+    said = outline(text)
     lines = text.splitlines(keepends=True)
     found = _span(text, ("attributes", name))
     if found is None:
@@ -59,7 +64,7 @@ def confirm(text: str, name: str) -> str:
         end = "\n" if lines[i].endswith("\n") else ""
         lines[i] = _MARK.sub("", lines[i].rstrip("\n")) + end
     cleared = "".join(lines)
-    return cleared if _says(cleared, outline(text)) else text
+    return cleared if _says(cleared, said) else text
 
 
 def unconfirmed(text: str) -> dict[str, list[str]]:
@@ -141,6 +146,8 @@ def _replaced(text: str, place: tuple[str, ...], content: Any) -> str | None:
 def _inserted(text: str, place: tuple[str, ...], content: Any) -> str | None:
     """A new key at the end of its mapping."""
     above = _node(text, place[:-1])
+    if above is None and len(place) == 1:  # there is nothing yet
+        return None
     if above is None:
         return _inserted(text, place[:-1], {place[-1]: content})
     if not isinstance(above, yaml.MappingNode) or above.flow_style or not above.value:

@@ -73,9 +73,9 @@ def read_text(path: str | Path) -> str:
     """The text of a policy file."""
     try:
         raw = read_ordinary(path, LARGEST_FILE)
-    except (OSError, ValueError) as error:  # a ValueError: of a name with NUL
+    except OSError as error:
         raise PolicyError(
-            f"Cannot read the policy {path}: {getattr(error, 'strerror', None) or type(error).__name__}.",
+            f"Cannot read the policy {path}: {error.strerror or type(error).__name__}.",
             code="policy-file",
             remedy="Check its name and folder.",
         ) from None

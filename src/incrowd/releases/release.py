@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from incrowd.errors import InputError, InternalError
-from incrowd.files import cannot_write
+from incrowd.files import cannot_write, require_absent
 from incrowd.histogram import Column, Histogram
 from incrowd.policy import Policy
 from incrowd.releases import certificate as certificates
@@ -248,13 +248,9 @@ def internal_folder(folder: Path) -> Path:
 
 def require_free(folder: Path) -> None:
     """A folder that a release can be written to, or a clear error: before any budget is spent."""
-    for target in (folder, internal_folder(folder)):
-        if target.exists():
-            raise InputError(
-                f"{target} exists already.",
-                code="output-exists",
-                remedy="A release is never overwritten; choose another folder.",
-            )
+    remedy = "A release is never overwritten; choose another folder."
+    require_absent(folder, remedy)  # first: . and /, which have no name that another could be made of, are always there
+    require_absent(internal_folder(folder), remedy)
     if not folder.parent.is_dir():
         raise InputError(
             f"There is no folder {folder.parent}.", code="output-unwritable", remedy="Make it, or choose another."

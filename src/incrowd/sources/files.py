@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from incrowd.errors import DataError
+from incrowd.files import named
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import Options
 
@@ -82,7 +83,7 @@ def find_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
     found: set[Path] = set()
     for given in names:
         name = os.fspath(given)
-        path = Path(name)
+        path = named(name)
         if glob.has_magic(name) and not path.exists():
             matches = [Path(match) for match in glob.glob(name, recursive=True)]  # noqa: PTH207 - patterns may be absolute
             matches = [match for match in matches if not match.is_dir()]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 LARGEST_UPLOAD = 1 << 30
 _LARGEST_BODY = 32 << 20
+_DEEPEST = 64
+_HALF = re.compile("[\ud800-\udfff]")
 _STATUS = {"path-outside": 403, "request-refused": 403, "not-found": 404, "method-not-allowed": 405,
            "request-too-large": 413, "internal": 500}  # fmt: skip
 
@@ -264,11 +268,11 @@ class Studio:
 
     def _edit(self, asked: dict[str, Any]) -> Response:
         text = str(asked.get("text", ""))
-        for change in asked.get("changes", []):
+        for change in _changes(asked):
             if "confirm" in change:
-                text = api.confirm(text, str(change["confirm"]))
+                text = api.confirm(text, change["confirm"])
             else:
-                text = api.edit_policy(text, [str(part) for part in change["place"]], change.get("content"))
+                text = api.edit_policy(text, change["place"], change.get("content"))
         return _json({"text": text} | publishing.check(self.folders, text, self._base(asked)))
 
     def _save(self, asked: dict[str, Any]) -> Response:
@@ -335,7 +339,35 @@ async def _body(request: Request) -> dict[str, Any]:
         raise _malformed("The request is not JSON.") from None
     if not isinstance(content, dict):
         raise _malformed("The request is not an object.")
+    _require_plain(content, _DEEPEST)
     return content
+
+
+def _require_plain(content: Any, deepest: int) -> None:
+    """Nothing that cannot be written down again: no half characters, no NaN or infinity, and no bottomless nesting."""
+    if isinstance(content, dict | list):
+        if not deepest:
+            raise _malformed("The request is nested too deeply.")
+        for part in content:
+            _require_plain(part, deepest - 1)
+        for part in content.values() if isinstance(content, dict) else ():
+            _require_plain(part, deepest - 1)
+    elif isinstance(content, float) and not math.isfinite(content):
+        raise _malformed("The request holds a number that is none.")
+    elif isinstance(content, str) and _HALF.search(content):
+        raise _malformed("The request holds half of a character (a lone surrogate).")
+
+
+def _changes(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is to be changed in a policy: an attribute to be confirmed, or a place and what shall stand there."""
+    changes = asked.get("changes", [])
+    for change in changes if isinstance(changes, list) else [None]:
+        said = change if isinstance(change, dict) else {}
+        place = said.get("place") if isinstance(said.get("place"), list) else []
+        named = 0 < len(place) <= _DEEPEST and all(isinstance(part, str) for part in place)
+        if not isinstance(said.get("confirm"), str) and ("confirm" in said or not named):
+            raise _malformed("A change confirms an attribute, or gives a place and its content.")
+    return list(changes)
 
 
 def _asked(request: Request, name: str) -> str:
