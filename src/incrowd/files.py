@@ -78,12 +78,13 @@ def read_ordinary(path: str | Path, most: int) -> bytes:
     """The content of an ordinary file: nothing that waits or never ends, and no more than `most` bytes and one.
 
     Raises:
-        OSError: it cannot be read, or is a pipe, a device or a folder.
-        InputError: no file can have that name.
+        OSError: it cannot be read, or is a pipe, a device or a folder, or no file can have that name.
     """
-    named(path)
     # Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except ValueError:  # NUL, or a character that the system's encoding lacks
+        raise OSError(errno.EINVAL, "No file can have this name") from None
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "It is not an ordinary file")
