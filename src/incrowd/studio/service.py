@@ -363,8 +363,8 @@ def _changes(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
     changes = asked.get("changes", [])
     for change in changes if isinstance(changes, list) else [None]:
         said = change if isinstance(change, dict) else {}
-        place = said.get("place") if isinstance(said.get("place"), list) else []
-        named = 0 < len(place) <= _DEEPEST and all(isinstance(part, str) for part in place)
+        place = said.get("place")
+        named = isinstance(place, list) and 0 < len(place) <= _DEEPEST and all(isinstance(part, str) for part in place)
         if not isinstance(said.get("confirm"), str) and ("confirm" in said or not named):
             raise _malformed("A change confirms an attribute, or gives a place and its content.")
     return list(changes)
