@@ -60,6 +60,7 @@ CODES: Mapping[str, str] = {
     "data-columns": "Two columns of a table have the same name.",
     "data-parts-differ": "The parts of a table do not have the same columns or are not of the same kind.",
     "data-empty": "A table holds no record, or none that is to be kept.",
+    "records-differ": "The number of records that were read is not the number of those that the table holds.",
     "data-memory": "Counting needs more memory or temporary disk space than it may use.",
     "cells-too-many": "A table has more different combinations of values than may be collected on one machine.",
     "engine-unavailable": "The engine that is to read a table is not installed, or its cluster cannot be reached.",

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -31,6 +32,7 @@ from incrowd.sources.matching import decision
 from incrowd.sources.memory import check_names
 from incrowd.sources.naming import require_fitting
 from incrowd.sources.options import Options
+from incrowd.sources.tally import require_all
 
 if TYPE_CHECKING:
     import duckdb
@@ -137,14 +139,14 @@ class Elsewhere:
 
     @property
     def rows(self) -> None:
-        """Not known beforehand."""
+        """To be asked for; see `DatabaseSource.recounting`."""
         return
 
     def attach(self, _connection: duckdb.DuckDBPyConnection, _workdir: Path, _positions: Sequence[int]) -> str:
         """Nothing is read outside a session; see `DatabaseSource.connect`."""
         raise InternalError("A database was to be read outside a session.")
 
-    def verify(self) -> None:
+    def verify(self, given_up: Event) -> None:
         """A database checks itself."""
 
 
@@ -225,6 +227,12 @@ class DatabaseSource(DuckDBSource):
         require_fitting(list(coded.values()), [self._remote.fields[i].kind for i in coded])
         return scan.register(wanted, grouped=True), "n"
 
+    @contextmanager
+    def recounting(self, scan: Scan) -> Iterator[Callable[[int], None]]:
+        """As `DuckDBSource.recounting`: the database is asked for its number of records, in the same session."""
+        assert isinstance(scan, _Scan)  # noqa: S101 - made above
+        yield lambda counted: require_all(counted, scan.records())
+
 
 class _Scan:
     """Makes columns of a table elsewhere known to the engine here, which then asks for them."""
@@ -237,6 +245,10 @@ class _Scan:
     def __call__(self, positions: Sequence[int]) -> str:
         """The rows of these columns, streamed."""
         return self.register(dict.fromkeys(positions), grouped=False)
+
+    def records(self) -> int:
+        """How many records the database counts."""
+        return sum(sum(batch.column("n").to_pylist()) for batch in self._ask({}, True).batches())
 
     def register(self, wanted: Mapping[int, Coding | None], *, grouped: bool) -> str:
         """These columns, and the number ``n`` of rows in each group."""

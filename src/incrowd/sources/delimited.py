@@ -10,16 +10,18 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from incrowd.errors import DataError
-from incrowd.sources.files import HEAD_BYTES, damaged, open_plain, parts_differ, read_head, sql_paths, verify_compressed
+from incrowd.sources.files import HEAD_BYTES, parts_differ, read_blocks, read_head, sql_paths
 from incrowd.sources.matching import quoted
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import OTHER_ENCODING, Options
+from incrowd.sources.recounting import RecordScan
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +66,7 @@ class Part:
         return not any(end in self.header.removesuffix(self.line_end) for end in "\r\n")
 
 
-@dataclass(frozen=True)
+@dataclass
 class DelimitedFiles:
     """Text files of the same columns in the same dialect."""
 
@@ -72,7 +74,7 @@ class DelimitedFiles:
     dialect: Dialect
     quote: str
     compression: str | None
-    rows: None = None
+    rows: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -100,19 +102,28 @@ class DelimitedFiles:
             "strict_mode = true, null_padding = false, ignore_errors = false))"
         )
 
-    def verify(self) -> None:
-        """Compressed files must be whole."""
-        verify_compressed([part.path for part in self.parts], self.compression)
+    def verify(self, given_up: Event) -> None:
+        """Counts the records; compressed files must be whole."""
+        self.rows = sum(self._count(part.path, given_up) for part in self.parts)
+
+    def _count(self, path: Path, given_up: Event) -> int:
+        blocks = read_blocks(path, self.compression, given_up)
+        if self.dialect.encoding != "utf-8":
+            blocks = (text.encode() for text in _decoded(path, blocks, self.dialect.encoding))
+        scan = RecordScan(path, self.quote, self.dialect.delimiter, empty_lines=len(self.names) == 1)
+        return scan.count(blocks) - self.dialect.header
 
     def _copy(self, part: Part, target: Path) -> Path:
         """Writes the file again in UTF-8, under a header of one line."""
         names = self.dialect.delimiter.join(f"c{i}" for i in range(len(self.names))) if self.dialect.header else ""
-        blocks = _decoded(part.path, self.compression, self.dialect.encoding)
+        # As much as was looked at to find the dialect.
+        blocks = read_blocks(part.path, self.compression, size=HEAD_BYTES + 1)
+        texts = _decoded(part.path, blocks, self.dialect.encoding)
         try:
             with target.open("w", encoding="utf-8", newline="") as copy:
                 # The first block holds the first record and more, or everything.
-                copy.write(names + part.line_end + next(blocks).removeprefix("\ufeff").removeprefix(part.header))
-                copy.writelines(blocks)
+                copy.write(names + part.line_end + next(texts).removeprefix("\ufeff").removeprefix(part.header))
+                copy.writelines(texts)
         except OSError:
             raise DataError(
                 f"There is no room for a copy of {part.path} in UTF-8.",
@@ -195,19 +206,14 @@ def too_long(path: Path) -> DataError:
     )
 
 
-def _decoded(path: Path, compression: str | None, encoding: str) -> Iterator[str]:
+def _decoded(path: Path, blocks: Iterable[bytes], encoding: str) -> Iterator[str]:
     decoder = codecs.getincrementaldecoder(encoding)(errors="strict")
-    with open_plain(path, compression) as stream:
-        block = b"start"
-        while block:
-            try:
-                # As much as was looked at to find the dialect.
-                block = stream.read(HEAD_BYTES + 1)
-                yield decoder.decode(block, final=not block)
-            except UnicodeError:
-                raise _wrong_encoding(path, encoding) from None
-            except OSError:
-                raise damaged(path) from None
+    try:
+        for block in blocks:
+            yield decoder.decode(block)
+        yield decoder.decode(b"", final=True)
+    except UnicodeError:
+        raise _wrong_encoding(path, encoding) from None
 
 
 def _wrong_encoding(path: Path, encoding: str) -> DataError:

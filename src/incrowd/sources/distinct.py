@@ -36,7 +36,9 @@ def distinct_counts(source: Source, columns: Sequence[str] | None = None) -> NDA
         fields = ", ".join(f"c{i}" for i in positions)
         relation, n = source.gather(scan, dict.fromkeys(positions))
         query = f"SELECT {'count(*)' if n is None else f'sum({n})'}::BIGINT AS n FROM {relation} GROUP BY {fields}"
-        counts: NDArray[np.int64] = connection.sql(query).to_arrow_table()["n"].to_numpy()
+        with source.recounting(scan) as require_whole:
+            counts: NDArray[np.int64] = connection.sql(query).to_arrow_table()["n"].to_numpy()
+            require_whole(int(counts.sum()))
     if len(counts) == 0:
         raise DataError("The table holds no record.", code="data-empty")
     return counts

@@ -24,7 +24,7 @@ from incrowd.sources.files import ParquetFiles, Table
 from incrowd.sources.matching import Match, column_kind, match
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import OTHER_ENCODING, Options
-from incrowd.sources.tally import conclude, outside_code
+from incrowd.sources.tally import conclude, outside_code, require_all
 from incrowd.sources.words import Place, share_words
 from incrowd.sources.workspace import workspace
 
@@ -73,21 +73,14 @@ class DuckDBSource:
                 words = _words(matches)
                 return _fetch(connection, _query(relation, positions, matches, words, weight), words)
 
-            with ThreadPoolExecutor(max_workers=1) as beside, _polling(connection, progress):
-                verification = beside.submit(self._table.verify)
-                try:
-                    found = None
-                    if isinstance(self._table, ParquetFiles):
-                        # If something is not declared, another scan tells what; the engine's error quotes it.
-                        with suppress(duckdb.ConversionException):
-                            found = count(strict=True)
-                    codes, counts = found or count(strict=False)
-                finally:
-                    # A damaged file is the better explanation for whatever the scan stumbled over.
-                    verification.result()
-            rows, known = int(counts.sum()), self._table.rows
-            if known is not None and known != rows:
-                raise InternalError("Counting lost or doubled rows.", counted=rows, expected=known)
+            with self.recounting(scan) as require_whole, _polling(connection, progress):
+                found = None
+                if isinstance(self._table, ParquetFiles):
+                    # If something is not declared, another scan tells what; the engine's error quotes it.
+                    with suppress(duckdb.ConversionException):
+                        found = count(strict=True)
+                codes, counts = found or count(strict=False)
+                require_whole(int(counts.sum()))
 
             def examples(column: str) -> list[str]:
                 [(coding, position)] = [(c, i) for c, i in zip(codings, positions, strict=True) if c.column == column]
@@ -132,9 +125,29 @@ class DuckDBSource:
         """How many records the table has, if a scan shows only some of them; None if it shows all."""
         return None
 
-    def verify(self) -> None:
-        """Checks what the engine does not check while scanning."""
-        self._table.verify()
+    @contextmanager
+    def recounting(self, scan: Scan) -> Iterator[Callable[[int], None]]:  # noqa: ARG002 - others ask by way of it
+        """Counts the records without the engine, and checks what it does not check, beside whatever it does meanwhile.
+
+        The function that this gives refuses any other number of records.
+        """
+        given_up = threading.Event()
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            verification = beside.submit(self._table.verify, given_up)
+
+            def require_whole(counted: int) -> None:
+                verification.result()
+                require_all(counted, self._table.rows)
+
+            try:
+                yield require_whole
+            except Exception:
+                # A damaged file is the better explanation for whatever the scan stumbled over.
+                if (fault := verification.exception()) is not None:
+                    raise fault from None
+                raise
+            finally:
+                given_up.set()
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """Where the columns of these names stand."""

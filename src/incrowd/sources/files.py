@@ -9,9 +9,10 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
 from incrowd.errors import DataError
@@ -66,15 +67,15 @@ class Table(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """The number of rows, if it is known beforehand."""
+        """The number of rows as it is known without the engine; of some tables only once they are verified or read."""
         ...
 
     def attach(self, connection: duckdb.DuckDBPyConnection, workdir: Path, positions: Sequence[int]) -> str:
         """Makes the columns at these positions known; the result can follow FROM, column i being called ``c<i>``."""
         ...
 
-    def verify(self) -> None:
-        """Checks what the engine does not check while scanning; runs beside the scan."""
+    def verify(self, given_up: Event) -> None:
+        """Checks what the engine does not check while scanning, beside the scan; ends early if it is given up."""
         ...
 
 
@@ -130,8 +131,8 @@ class ParquetFiles:
         columns = ", ".join(f"c{i}" for i in range(len(self.names)))
         return f"read_parquet({sql_paths(self.paths)}, hive_partitioning = false) AS parquet({columns})"
 
-    def verify(self) -> None:
-        """The number of rows is compared with the files' own."""
+    def verify(self, given_up: Event) -> None:
+        """The files say themselves how many rows they have."""
 
 
 def open_parquet(paths: Sequence[Path]) -> ParquetFiles:
@@ -159,17 +160,17 @@ def sql_paths(paths: Iterable[Path]) -> str:
     return "[" + ", ".join("'" + glob.escape(str(path)).replace("'", "''") + "'" for path in paths) + "]"
 
 
-def verify_compressed(paths: Iterable[Path], compression: str | None) -> None:
-    """Decompresses to the end: the engine notices neither a cut-off zstd file nor a wrong gzip check sum."""
-    if compression is None:
-        return
-    for path in paths:
-        with open_plain(path, compression) as stream:
-            try:
-                while stream.read(HEAD_BYTES):
-                    pass
-            except OSError:
-                raise damaged(path) from None
+def read_blocks(
+    path: Path, compression: str | None, given_up: Event | None = None, *, size: int = 2**16
+) -> Iterator[bytes]:
+    """The file's bytes, decompressed, to the end: the engine notices neither a cut-off zstd file nor a wrong gzip check
+    sum."""
+    with open_plain(path, compression) as stream:
+        try:
+            while (block := stream.read(size)) and not (given_up and given_up.is_set()):
+                yield block
+        except OSError:
+            raise damaged(path) from None
 
 
 def open_plain(path: Path, compression: str | None) -> pa.NativeFile:

@@ -6,25 +6,29 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from incrowd.errors import DataError
 from incrowd.sources.delimited import decode_head, too_long
-from incrowd.sources.files import HEAD_BYTES, read_head, sql_paths, verify_compressed
+from incrowd.sources.files import HEAD_BYTES, read_blocks, read_head, sql_paths
 from incrowd.sources.matching import quoted
+from incrowd.sources.recounting import RecordScan
 
 if TYPE_CHECKING:
     import duckdb
 
+_LONGEST = 2**24  # bytes of an object; the engine's own limit, which it does not always keep
 
-@dataclass(frozen=True)
+
+@dataclass
 class JsonLines:
     """Files of JSON lines. A key that an object lacks is a missing value; numbers and booleans are read as text."""
 
     paths: tuple[Path, ...]
     names: tuple[str, ...]
     compression: str | None
-    rows: None = None
+    rows: int | None = None
 
     def attach(self, _connection: duckdb.DuckDBPyConnection, _workdir: Path, _positions: Sequence[int]) -> str:
         """Reads the files where they are."""
@@ -35,9 +39,12 @@ class JsonLines:
             f"columns = {{{keys}}}, compression = {quoted(self.compression or 'none')}) AS objects({columns})"
         )
 
-    def verify(self) -> None:
-        """Compressed files must be whole."""
-        verify_compressed(self.paths, self.compression)
+    def verify(self, given_up: Event) -> None:
+        """Counts the records; compressed files must be whole."""
+        self.rows = sum(
+            RecordScan(path, longest=_LONGEST, blank_lines=False).count(read_blocks(path, self.compression, given_up))
+            for path in self.paths
+        )
 
 
 def open_jsonlines(paths: Sequence[Path], compression: str | None) -> JsonLines:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from incrowd.errors import DataError
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-@dataclass(frozen=True)
+@dataclass
 class ArrowTable:
     """Columns that can be had as an Arrow table or stream.
 
     Attributes:
         names: the columns' names, in order.
-        rows: the number of rows, if it is known.
+        rows: the number of rows, if it is known; of a stream, those that have been read.
         read: gives the columns at these positions, as a table or a stream.
     """
 
@@ -42,11 +43,28 @@ class ArrowTable:
                 code="column-type",
                 remedy="Give every column one type: texts, numbers, dates or booleans.",
             ) from None
-        connection.register("incoming", _plain(data, [f"c{position}" for position in chosen]))
+        data = _plain(data, [f"c{position}" for position in chosen])
+        if not isinstance(data, pa.Table):
+            data = self._counted(data)
+        elif self.rows is None:
+            self.rows = data.num_rows
+        connection.register("incoming", data)
         return "incoming"
 
-    def verify(self) -> None:
+    def verify(self, given_up: Event) -> None:
         """Nothing can be cut short here."""
+
+    def _counted(self, reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
+        """The same stream, whose rows are counted as they come by."""
+        import pyarrow as pa
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            self.rows = 0
+            for batch in reader:
+                self.rows += batch.num_rows
+                yield batch
+
+        return pa.RecordBatchReader.from_batches(reader.schema, batches())
 
 
 def open_memory(thing: Any) -> ArrowTable | None:

@@ -81,11 +81,12 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
         query = f"SELECT {', '.join(texts)}, n{more} FROM ({counted})"
         encoders = [_Encoder() for _ in columns]
         numbers: list[list[np.ndarray]] = []
-        for batch in connection.sql(query).to_arrow_reader(_RESULT_ROWS):
-            for encoder, array in zip(encoders, batch.columns, strict=False):
-                encoder.add(array)
-            numbers.append([np.from_dlpack(array) for array in batch.columns[len(columns) :]])
-    source.verify()
+        with source.recounting(scan) as require_whole:
+            for batch in connection.sql(query).to_arrow_reader(_RESULT_ROWS):
+                for encoder, array in zip(encoders, batch.columns, strict=False):
+                    encoder.add(array)
+                numbers.append([np.from_dlpack(array) for array in batch.columns[len(columns) :]])
+            require_whole(sum(int(part[0].sum()) for part in numbers))
     if not numbers or not sum(int(part[0].sum()) for part in numbers):
         raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
     coded = [encoder.column(name) for encoder, name in zip(encoders, columns, strict=True)]

@@ -164,7 +164,9 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
     columns = source.columns()
     asked = [i for i, column in enumerate(columns) if column.kind != "other"]
     with source.connect() as (connection, scan):
-        rows, distinct = _sketch(connection, scan(asked), asked)
+        with source.recounting(scan) as require_whole:
+            rows, distinct = _sketch(connection, scan(asked), asked)
+            require_whole(rows)
         if not rows:
             raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
         tell(1 / 3)

@@ -27,7 +27,7 @@ from incrowd.sources.memory import check_names
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import Options
 from incrowd.sources.spark_matching import SparkMatch, column_kind, decision, match, plain_texts
-from incrowd.sources.tally import conclude, outside_code
+from incrowd.sources.tally import conclude, outside_code, require_all
 from incrowd.sources.words import Place, share_words
 
 if TYPE_CHECKING:
@@ -117,10 +117,9 @@ class SparkSource:
         """Whether so many rows are all that the files say they have, where they could be asked.
 
         Raises:
-            InternalError: they are more or fewer.
+            DataError: they are more or fewer.
         """
-        if self._rows is not None and self._rows != counted:
-            raise InternalError("Counting lost or doubled rows.", counted=counted, expected=self._rows)
+        require_all(counted, self._rows)
 
     def fetched(self) -> DuckDBSource:
         """The table for those who take values as they are (see `incrowd.sources.fetching`)."""

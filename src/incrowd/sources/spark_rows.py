@@ -7,7 +7,7 @@ part of the rows serves that, however large the table is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +18,7 @@ from pyspark.sql import functions as fn
 
 from incrowd.domain import Coding
 from incrowd.sources.databases import Answer, Ask, DatabaseSource, Elsewhere
+from incrowd.sources.duckdb import Scan
 from incrowd.sources.options import Options
 from incrowd.sources.spark import handed_over, reading
 
@@ -84,6 +85,11 @@ class FetchedFromSpark(DatabaseSource):
         super().__init__(table, options)
         self._spark = table
         self._origin = origin  # with which the session would end
+
+    @contextmanager
+    def recounting(self, scan: Scan) -> Iterator[Callable[[int], None]]:  # noqa: ARG002 - Spark is not asked twice
+        """As `DuckDBSource.recounting`, by what the files say if they could be opened."""
+        yield lambda counted: self._origin.require_whole(counted) if self.drawn_from is None else None
 
     @property
     def drawn_from(self) -> int | None:

@@ -38,6 +38,22 @@ def missing_code(coding: Coding) -> int:
     return coding.missing_code if coding.recode is None else int(coding.recode.to[coding.missing_code])
 
 
+def require_all(counted: int, expected: int | None) -> None:
+    """Refuses a count of records that is not the one that was found in another way, if one was.
+
+    Raises:
+        DataError: they differ.
+    """
+    if expected is not None and counted != expected:
+        raise DataError(
+            f"The table does not add up: {counted:,} records were read, but it holds {expected:,}.",
+            code="records-differ",
+            remedy="See that nobody writes to it meanwhile. In a text file, look for mixed line ends and for quotes in "
+            "the wrong places; or save the table as Parquet.",
+            details={"read": counted, "held": expected},
+        )
+
+
 def conclude(
     codings: Sequence[Coding],
     codes: Sequence[np.ndarray],

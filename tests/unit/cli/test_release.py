@@ -140,6 +140,21 @@ def test_overspending_is_exit_code_3_and_writes_nothing(call, census, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["l.sqlite", "policy.yaml"]
 
 
+def test_a_record_that_cannot_be_read_costs_nothing(call, census, tmp_path):
+    """The engine loses a last line that is longer than its buffers without a word."""
+    ledger = tmp_path / "l.sqlite"
+    call("ledger", "budget", "census", "--epsilon", 10, "--delta", 1e-3, "--ledger", ledger)
+    text = (census / "census.yaml").read_text(encoding="utf-8")
+    policy, data = tmp_path / "policy.yaml", tmp_path / "census.csv"
+    budget = f"\nledger: {{path: {ledger}, dataset: census, epsilon: 10, delta: 1e-3}}\n"
+    policy.write_text(text + budget, encoding="utf-8")
+    data.write_bytes((census / "census.csv").read_bytes() + b"x" * 40_000_000)
+    code, out, _ = call("release", policy, "--data", data, "-o", tmp_path / "out", "--json")
+    assert (code, json.loads(out)["error"]["code"]) == (2, "data-line-too-long")
+    assert not (tmp_path / "out").exists()
+    assert as_json(call("ledger", "show", "census", "--ledger", ledger, "--json"))["releases"] == []
+
+
 def test_schema(call):
     schema = as_json(call("schema"))
     assert schema["$schema"].startswith("https://json-schema.org/")

@@ -20,7 +20,7 @@ import pytest
 
 from incrowd import sources
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange
-from incrowd.errors import DataError, InternalError, ParameterError
+from incrowd.errors import DataError, ParameterError
 from incrowd.histogram import Column, Histogram
 from incrowd.sources import SourceColumn, open_source
 from incrowd.sources.files import ParquetFiles
@@ -370,8 +370,9 @@ def test_lost_rows_would_be_noticed(tmp_path):
     source = open_source(tmp_path / "t.parquet")
     table = source._table
     source._table = ParquetFiles(table.paths, table.names, rows=6)
-    with pytest.raises(InternalError, match="lost or doubled"):
+    with pytest.raises(DataError, match="5 records were read, but it holds 6") as caught:
         source.count_by(CODINGS[:1])
+    assert caught.value.code == "records-differ"
 
 
 def test_a_file_that_notes_wrong_statistics_is_read_all_the_same(tmp_path):
