@@ -20,8 +20,8 @@ from incrowd.guarantees.requirements import (
     LargestShare,
     RecursiveDiversity,
     TCloseness,
-    suppress,
 )
+from incrowd.recoding.demands import suppress
 
 VALUES = 3
 COUNTS = (

@@ -23,6 +23,7 @@ from incrowd.guarantees.requirements import (
     Requirement,
     TCloseness,
 )
+from incrowd.recoding.demands import least_lost, suppress
 
 
 def tree(size):
@@ -170,3 +171,39 @@ def test_the_comparison_notices_a_decision_by_floating_point_alone(monkeypatch):
         _groups.Scores, "beyond", lambda self, limit, allows, error=0.0: beyond(self, limit, lambda *_: True, error)
     )
     assert half.failing(counts).tolist() != as_defined(half, counts)
+
+
+# --- what is lost however a group is split ---------------------------------------------------------------------------
+
+
+def least_and_lost(requirement, parts, group_of):
+    """What groups must lose at least, and what they do lose when split into parts of which those that fail go."""
+    out = suppress([(requirement, parts)])
+    groups = max(group_of) + 1
+    coarse = np.zeros((groups, parts.shape[1]), dtype=np.int64)
+    np.add.at(coarse, group_of, parts)
+    lost = np.bincount(group_of, weights=(parts.sum(axis=1) * out), minlength=groups)
+    left = max(1, int(parts[~out].sum()))
+    whole = np.minimum(1.0, parts.sum(axis=0) / left)
+    return least_lost(requirement, coarse, coarse.sum(axis=1), whole), lost
+
+
+@EVERY
+@settings(deadline=None, max_examples=60)
+@given(tables(), st.data())
+def test_no_split_loses_less_than_the_bound(kind, parts, data):
+    limits = st.sampled_from([0.1, 0.3, 0.5, 0.75, 1.2, 1.5, 2, 3])
+    requirement = KINDS[kind](data.draw(limits), parts.shape[1])
+    group_of = data.draw(st.lists(st.integers(0, 2), min_size=len(parts), max_size=len(parts)))
+    least, lost = least_and_lost(requirement, parts, group_of)
+    assert (least <= lost).all()
+
+
+def test_the_bound_is_reached_and_a_tighter_one_would_be_noticed(monkeypatch):
+    half = LargestShare(0.5)
+    parts = np.array([[5, 5], [80, 0]])
+    least, lost = least_and_lost(half, parts, [0, 0])
+    assert least.tolist() == lost.tolist() == [80]
+    monkeypatch.setattr(LargestShare, "bounds", lambda self, sizes, whole: [(np.full(len(whole), 0.49), 0.0)])
+    least, lost = least_and_lost(half, parts, [0, 0])
+    assert (least > lost).any()

@@ -18,10 +18,6 @@ counts, and so are the ℓ − 1 largest together, hence the rest is at least th
 does not. Then a coarser table has no more records in failing groups, so the least suppression never rises. True of
 sizes and of numbers of different values only. The others fail with the group {s: 1, r: 1}, which a large group of s
 alone drowns.
-
-**Suppression.** With t, β and δ a group is compared with the whole table, and whoever reads a release sees only what
-was published of it. So groups that fail are left out, the rest is compared with itself, and so on until nothing fails:
-`suppress` does that.
 """
 
 from __future__ import annotations
@@ -37,8 +33,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from incrowd.errors import ParameterError, UnreachableError
-from incrowd.guarantees._groups import Flags, GroupTable, as_written, group_table, written_as
+from incrowd.errors import ParameterError
+from incrowd.guarantees._groups import Flags, Floats, GroupTable, Integers, as_written, group_table, written_as
 from incrowd.guarantees._numbers import EPSILON_MACHINE, require_count
 from incrowd.guarantees.adversaries import Adversary, AdversaryClass
 from incrowd.guarantees.beliefs import (
@@ -81,6 +77,10 @@ MOST_NEGATED = 1_000
 """With more values than this, only single values are statements: negated ones are as long as the domain."""
 
 Limit = float | Fraction
+
+
+Bound = tuple[Floats, float]
+"""A share for each value and one more: any set of values has at most the sum of its shares and the other one."""
 
 
 class Requirement(ABC):
@@ -130,6 +130,18 @@ class Requirement(ABC):
     @abstractmethod
     def fails(self, table: GroupTable) -> Flags:
         """Which groups with records do not keep it."""
+
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """What is known of the shares of values in groups that keep it, up to rounding.
+
+        Such groups, merged, have no larger shares either. So it tells how many records of a group must be lost however
+        that is split: see `recoding.demands.least_lost`.
+
+        Args:
+            sizes: the largest number of records of each group, as a column.
+            whole: the largest share that each value can have of what is published.
+        """
+        return []
 
     @abstractmethod
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure | BeliefAudit:
@@ -239,6 +251,15 @@ class EntropyDiversity(Requirement):
                 flags[row] = not self.keeps(table.cells[row].tolist(), ())
         return flags
 
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """A share a leaves an entropy of at most h(a) + (1 − a)·ln(K − 1), the others being alike."""
+        low, high, others = 1 / (len(whole) + 1), 1.0, math.log(max(len(whole) - 1, 1))
+        while high - low > 1e-9:  # the bound falls from 1/K on, and is too low at `high`
+            a = (low + high) / 2
+            most = -a * math.log(a) - (1 - a) * (math.log1p(-a) - others)
+            low, high = (a, high) if a * len(whole) <= 1 or most >= math.log(self.l) - 1e-12 else (low, a)
+        return [(np.full(len(whole), high), 0.0)]
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """exp of the smallest entropy."""
         return entropy_l_diversity(counts, per_group=per_group)
@@ -269,6 +290,10 @@ class RecursiveDiversity(Requirement):
         """By the quotient that must stay below c."""
         scores = recursion_scores(table, self.l)
         return scores.beyond(float(self.c), lambda at, clue: _below(scores.exact(at, clue), self.low))
+
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """The most frequent value has fewer records than c times the others."""
+        return [(np.full(len(whole), float(self.c) / (1 + float(self.c))), 0.0)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The c that must be exceeded."""
@@ -304,6 +329,11 @@ class LargestShare(Requirement):
         scores = share_scores(table, self.values)
         return scores.beyond(float(self.alpha), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
 
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """The limit itself."""
+        named = np.isin(np.arange(len(whole)), range(len(whole)) if self.values is None else self.values)
+        return [(np.where(named, float(self.alpha), 1.0), 0.0)]
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest share."""
         return largest_share(counts, self.values, per_group=per_group)
@@ -336,6 +366,14 @@ class TCloseness(Requirement):
         """By the distances."""
         scores = distance_scores(table, self.distance, table.totals)
         return scores.beyond(float(self.t), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
+
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """A surplus of some values is moved at least as far as two values are apart."""
+        if self.distance == "equal":
+            steps = 1
+        else:
+            steps = max(len(whole) - 1, 1) if self.distance == "ordered" else len(self.distance)
+        return [(whole, float(self.t) * steps)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest distance."""
@@ -379,6 +417,13 @@ class BetaLikeness(Requirement):
     def _allows(self, ratio: Fraction | None, cap: float) -> bool:
         return ratio is not None and ratio - 1 <= self.high and not (self.enhanced and beyond_cap(ratio, cap))
 
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """(1 + β)·p; if enhanced, p·(1 − ln p) besides, which grows with p up to 1."""
+        most = (1 + float(self.beta)) * whole
+        if self.enhanced:
+            most = np.minimum(most, whole * (1 - np.log(np.maximum(whole, 1e-300))))
+        return [(most, 0.0)]
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest relative gain."""
         return beta_likeness(counts, enhanced=self.enhanced, per_group=per_group)
@@ -415,6 +460,11 @@ class DeltaDisclosure(Requirement):
         limit = math.exp(delta) if delta < 700 else math.inf
         error = 32 * (1 + delta) * EPSILON_MACHINE
         return scores.beyond(limit, lambda at, clue: log_of(scores.exact(at, clue)).satisfies(self.delta), error)
+
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
+        """Less than e^δ·p; and what is left by the others, which have more than e^−δ times theirs: 1 − e^−δ·(1 − p)."""
+        change = math.exp(min(float(self.delta), 700.0))
+        return [(change * whole, 0.0), (whole / change, 1 - 1 / change)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest logarithm."""
@@ -464,50 +514,27 @@ class BeliefRatio(Requirement):
         scores = belief_scores(table, self.adversary, self.predicates)
         return scores.beyond(float(self.epsilon), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
 
+    def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:
+        """From the closed form, for statements that somebody has a certain value.
+
+        p_in ≤ ε·p_out bounds n_φ/n by ε·σ(φ)/σ against one who never revises her belief. For others the second
+        inequality says (n − n_φ)·(ε(n − 1 + σ) − n) ≥ (σ − σ(φ))·n, whose bound is weakest for the largest n.
+        """
+        if self.predicates not in ("values", "subsets"):
+            return []
+        statements, epsilon, most = Statements.of("values", len(whole)), float(self.epsilon), np.ones((1, len(whole)))
+        for outlook in outlooks_of(self.adversary, statements):
+            inside, total = np.array([float(weight) for weight in outlook.inside]), float(outlook.total)
+            if outlook.revises:
+                spread = (epsilon - 1) * sizes + epsilon * (total - 1)
+                most = np.minimum(most, np.maximum(1 - (total - inside) / np.maximum(spread, 1e-300), 0))
+            else:
+                most = np.minimum(most, epsilon * inside / total)
+        return [(most, 0.0)]
+
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> BeliefAudit:
         """The smallest ratio that a table has."""
         return belief_ratio(counts, self.adversary, self.predicates, per_group=per_group)
-
-
-def suppress(demands: Sequence[tuple[Requirement, npt.NDArray[np.integer]]], most: int | None = None) -> Flags | None:
-    """Which groups are left out so that all requirements hold for the rest; None if it takes more than `most` records.
-
-    Groups that fail are left out; then those that fail a requirement about the whole in what is left, again and again
-    until none does. The result does not depend on the order of groups or requirements. It may be that everything is
-    left out: an empty table keeps every requirement.
-
-    Args:
-        demands: requirements, each with the same groups' counts by the values that it is about.
-        most: how many records may be left out.
-    """
-    sizes = np.asarray(demands[0][1]).sum(axis=1, dtype=np.int64)
-    out = np.zeros(len(sizes), dtype=np.bool_)
-    once = [demand for demand in demands if not demand[0].about_whole]
-    again = [demand for demand in demands if demand[0].about_whole]
-    asked = once or again
-    while asked:
-        left = np.flatnonzero((sizes > 0) & ~out)
-        if not len(left):
-            break
-        fails = np.zeros(len(left), dtype=np.bool_)
-        for requirement, counts in asked:
-            there = counts if len(left) == len(counts) else counts[left]
-            fails |= requirement.fails(GroupTable(there, sizes[left], left, len(sizes)))
-        out[left[fails]] = True
-        if most is not None and int(sizes[out].sum()) > most:
-            return None
-        asked = again if asked is once or fails.any() else []
-    return out
-
-
-def unreachable(requirement: Requirement) -> UnreachableError:
-    """Not even a table of one group keeps a requirement."""
-    return UnreachableError(
-        f"Even with every column suppressed the table does not keep this requirement: {requirement.name}.",
-        code="unreachable",
-        remedy="Relax this requirement; no generalization of these columns can meet it.",
-        details={"requirement": requirement.name},
-    )
 
 
 def _require(name: str, limit: Limit, least: float, most: float = math.inf, *, open_low: bool = False) -> None:

@@ -7,11 +7,7 @@ found once more by whoever holds a certificate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from incrowd.errors import InternalError
 from incrowd.guarantees.adversaries import Adversary, DirichletPrior
@@ -28,19 +24,12 @@ from incrowd.guarantees.requirements import (
     Requirement,
     TCloseness,
 )
-from incrowd.histogram import Histogram
 from incrowd.policy import Generalization
 from incrowd.policy.mechanisms import requirements as asked
 from incrowd.policy.mechanisms.adversaries import MISSING, AdversarySpec
-from incrowd.recoding.demands import Demand, require_room
+from incrowd.recoding.demands import Demand
 
-Counts = NDArray[np.int64]
 Tree = Sequence[Sequence[int]]
-
-
-def belief_of(demand: Demand) -> BeliefRatio | None:
-    """The requirement, if it is about an adversary's belief."""
-    return demand.requirement if isinstance(demand.requirement, BeliefRatio) else None
 
 
 def demands_of(
@@ -135,46 +124,3 @@ def _requirement(spec: Any, values: Sequence[str], about: str | None, tree: Call
             return DeltaDisclosure(spec.delta)
         case _:
             raise InternalError("a policy asks for a requirement that no one knows")
-
-
-# --- groups -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Records that share all values that others may know.
-
-    Attributes:
-        shown: the groups, in order, with their sizes.
-        cells: for each sensitive column, records by group and value.
-    """
-
-    shown: Histogram
-    cells: Mapping[str, Counts]
-
-    def of(self, demand: Demand) -> Counts:
-        """What a demand is decided on."""
-        return self.shown.counts[:, None] if demand.sensitive is None else self.cells[demand.sensitive]
-
-
-def groups_of(table: Histogram, quasi: Sequence[str], sensitive: Sequence[str]) -> Groups:
-    """The groups of a table, by the columns that others may know.
-
-    Every demand is decided on them alone: who wants to know one sensitive column is not taken to know another.
-    """
-    ordered = table.project([*quasi, *sensitive])
-    first = np.zeros(len(ordered), dtype=np.bool_)
-    first[:1] = True
-    for name in quasi:
-        codes = ordered[name].codes
-        first[1:] |= codes[1:] != codes[:-1]
-    group = np.cumsum(first) - 1
-    number = int(first.sum())
-    cells = {}
-    for name in sensitive:
-        values = len(ordered[name].labels)
-        require_room(number, values)
-        place = group * values + ordered[name].codes
-        flat = np.bincount(place, weights=ordered.counts, minlength=number * values)
-        cells[name] = flat.reshape(number, values).astype(np.int64)
-    return Groups(ordered.project(quasi), cells)

@@ -23,11 +23,9 @@ import numpy as np
 from incrowd.domain import Recode
 from incrowd.errors import DataError, InternalError
 from incrowd.guarantees.beliefs import BeliefAudit
-from incrowd.guarantees.requirements import suppress
 from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.demands import Groups, groups_of
-from incrowd.recoding.demands import Demand, Demands
+from incrowd.recoding.demands import Demand, Demands, Groups, groups_of, suppress
 from incrowd.recoding.mondrian import mondrian
 from incrowd.recoding.search import Found, generalize, search
 from incrowd.recoding.utility import information_kept

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from incrowd.errors import HierarchyError
-from incrowd.guarantees.requirements import unreachable
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram, Labels
-from incrowd.recoding.demands import Demand, Demands, require_task
+from incrowd.recoding.demands import Demand, Demands, require_task, unreachable
 from incrowd.recoding.lattice import Codes, starts
 
 
@@ -58,7 +57,7 @@ def mondrian(table: Histogram, hierarchies: Mapping[str, Hierarchy], demands: Se
     """
     require_task(table, hierarchies, demands)
     checked = Demands(demands, table, 0.0)
-    failing = checked.failing_alone(table.counts)
+    failing = checked.failing_alone()
     if failing is not None:
         raise unreachable(failing)
     columns = [_Nodes(name, hierarchy, table[name]) for name, hierarchy in hierarchies.items()]

@@ -19,8 +19,7 @@ from incrowd.errors import DataError, ParameterError, UnreachableError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.demands import Demand
-from incrowd.recoding.descent import Descent
-from incrowd.recoding.judges import Cheapest, Everything, Minimal, minimal_of
+from incrowd.recoding.descent import Cheapest, Descent, Everything, Minimal, minimal_of
 from incrowd.recoding.lattice import Node
 from incrowd.recoding.neighbours import wander
 from incrowd.recoding.task import Best, Generalized, Task
@@ -105,8 +104,7 @@ def search(
         measure: what is minimised, one of `costs.COSTS`.
         suppression: the share of the records that may be left out.
         seconds: when to stop with the best node so far.
-        minimal: also find all minimal nodes, in the time that is left when the best one is known. With suppression and
-            demands that do not survive every merge, this takes a look at every node.
+        minimal: also find all minimal nodes, in the time that is left when the best one is known.
         every: also return what holds at every node.
         progress: called now and then with the part that is done, from 0 to 1.
 
@@ -161,13 +159,12 @@ def _optimise(task: Task, progress: Progress | None, *, minimal: bool) -> Found:
 
 def _all_minimal(task: Task, best: Best, descent: Descent, progress: Progress | None) -> tuple[Node, ...] | None:
     """All minimal nodes; None if there is no time or no room to find them."""
-    judge = Minimal(best, descent) if task.demands.predictive else Everything(best, descent)
+    judge = Minimal(best, descent)
     try:
-        if not descent.run(judge, task.deadline, progress):
-            return None
+        complete = descent.run(judge, task.deadline, progress)
     except DataError:
         return None  # a node has too many groups; the best one was found without it
-    return tuple(sorted(judge.nodes)) if isinstance(judge, Minimal) else minimal_of(judge.suppressed >= 0)
+    return tuple(sorted(judge.nodes)) if complete else None
 
 
 def _half(progress: Progress | None, begins: float) -> Progress | None:

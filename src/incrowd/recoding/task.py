@@ -12,11 +12,10 @@ import numpy as np
 from incrowd.errors import InternalError, ParameterError, UnreachableError
 from incrowd.guarantees._groups import Flags
 from incrowd.guarantees._numbers import require_positive
-from incrowd.guarantees.requirements import unreachable
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.costs import COSTS, Cost
-from incrowd.recoding.demands import Demand, Demands, require_task
+from incrowd.recoding.demands import Demand, Demands, require_task, unreachable
 from incrowd.recoding.lattice import Codes, Lattice, Node
 from incrowd.recoding.neighbours import Cells, Grouped
 from incrowd.recoding.utility import Comparison
@@ -148,7 +147,7 @@ class Best:
         return made
 
     def _nothing(self, complete: bool) -> UnreachableError:
-        failing = self.task.demands.failing_alone(self.task.table.counts)
+        failing = self.task.demands.failing_alone()
         if failing is not None:
             return unreachable(failing)
         how = "keeps" if complete else "was found in time that keeps"

@@ -12,10 +12,9 @@ from typing import Any
 
 from incrowd.guarantees.beliefs import Statements
 from incrowd.guarantees.requirements import BeliefRatio
-from incrowd.mechanisms.demands import Groups, belief_of
 from incrowd.policy import Generalization
 from incrowd.policy.mechanisms.adversaries import MISSING
-from incrowd.recoding.demands import Demand
+from incrowd.recoding.demands import Demand, Groups
 from incrowd.releases.kinds import Statement
 
 NOTION = "belief ratio (epsilon-privacy against realistic adversaries; not differential privacy)"
@@ -53,7 +52,7 @@ def reached(demands: Sequence[Demand], groups: Groups) -> list[dict[str, float]]
     """For each adversary the smallest belief ratio that the published table has, and where its beliefs are."""
     found = []
     for demand in demands:
-        if (belief := belief_of(demand)) is not None:
+        if (belief := demand.belief) is not None:
             audit = belief.measure(groups.of(demand))
             found.append({"belief_ratio_reached": audit.ratio, "p_in": audit.p_in, "p_out": audit.p_out})
     return found
@@ -66,8 +65,8 @@ def state(said: Said, beliefs: Sequence[Mapping[str, float]]) -> Statement:
         said: what it follows from.
         beliefs: what the published table shows; see `reached`.
     """
-    feared = [(demand, belief) for demand in said.demands if (belief := belief_of(demand)) is not None]
-    others = [demand for demand in said.demands if belief_of(demand) is None]
+    feared = [(demand, belief) for demand in said.demands if (belief := demand.belief) is not None]
+    others = [demand for demand in said.demands if demand.belief is None]
     promise = {
         "notion": notion(said.demands),
         "relation": RELATION,
@@ -128,7 +127,7 @@ def _groups(written: Mapping[str, Any]) -> dict[str, Any]:
 
 def notion(demands: Sequence[Demand]) -> str:
     """What kind of promise it is."""
-    return NOTION if any(map(belief_of, demands)) else ONLY_GROUPS
+    return NOTION if any(demand.belief for demand in demands) else ONLY_GROUPS
 
 
 def in_words(demands: Sequence[Demand]) -> str:
@@ -138,9 +137,9 @@ def in_words(demands: Sequence[Demand]) -> str:
         f"in it, with the person in this table, is at most {_plain(belief.epsilon)} times what it would be had the "
         "person been left out, and her doubt shrinks by no more than that factor."
         for demand in demands
-        if (belief := belief_of(demand)) is not None
+        if (belief := demand.belief) is not None
     ]
-    others = [demand.name for demand in demands if belief_of(demand) is None]
+    others = [demand.name for demand in demands if demand.belief is None]
     if others:
         sentences.append(f"The table has {'; '.join(others)}.")
     return " ".join(sentences)
@@ -173,13 +172,13 @@ def _plain(limit: float | Fraction) -> str:
 def grounds(demands: Sequence[Demand]) -> str:
     """What the promise rests on."""
     parts = []
-    if any(map(belief_of, demands)):
+    if any(demand.belief for demand in demands):
         parts.append(
             "Beliefs as in Definition 4 of Machanavajjhala, Gehrke and Götz, 'Data publishing against realistic "
             "adversaries', their ratios in closed form, decided with fractions for every group and statement (incrowd, "
             "docs/adversaries.md)."
         )
-    if not all(map(belief_of, demands)):
+    if not all(demand.belief for demand in demands):
         parts.append("Requirements are counted on every published group; they say nothing about anyone's beliefs.")
     return " ".join(parts)
 
@@ -198,7 +197,7 @@ def assumptions(what: Said) -> list[str]:
         f"Nothing is promised against {belief.against} about statements other than those named, such as that somebody "
         f"{'has' if belief.predicates == 'negations' else 'does not have'} a certain value."
         for demand in what.demands
-        if (belief := belief_of(demand)) is not None
+        if (belief := demand.belief) is not None
         and not about_everything(belief, len(what.labels[str(demand.sensitive)]))
     ]
     if what.dropping:

@@ -17,8 +17,7 @@ from incrowd.guarantees.adversaries import AdversaryClass
 from incrowd.guarantees.beliefs import BeliefAudit, Predicate, Statements, belief_ratio
 from incrowd.guarantees.requirements import BeliefRatio
 from incrowd.guarantees.syntactic import Measure
-from incrowd.mechanisms.demands import Groups
-from incrowd.recoding.demands import Demand
+from incrowd.recoding.demands import Demand, Groups
 from incrowd.releases.withstanding import about_everything
 from incrowd.reports.bars import Row, bars, crowd_sizes
 from incrowd.reports.page import (

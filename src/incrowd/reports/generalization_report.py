@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from incrowd.errors import InternalError
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.demands import Groups, belief_of, groups_of
 from incrowd.mechanisms.generalization import GeneralizationSettings, Outcome
 from incrowd.policy import Policy
 from incrowd.recoding import utility
+from incrowd.recoding.demands import Groups, groups_of
 from incrowd.recoding.utility import Comparison
 from incrowd.releases.kinds import Made, Statement
 from incrowd.releases.kinds.generalization import Settled
@@ -60,7 +60,7 @@ def public_report(policy: Policy, settled: Settled, published: Histogram, statem
     groups = groups_of(published, settings.quasi, settings.sensitive)
     if any(not demand.requirement.holds(groups.of(demand)) for demand in settled.demands):
         raise InternalError("a report was asked for on a table that does not withstand what it must")
-    feared = [demand for demand in settled.demands if belief_of(demand) is not None]
+    feared = [demand for demand in settled.demands if demand.belief is not None]
     sections = [
         Section("promise", "What is promised", tuple(_promise(settled, statement, groups, published))),
         Section("groups", "The groups", tuple(_groups(settled, groups))),
@@ -110,7 +110,7 @@ def _promise(settled: Settled, statement: Statement, groups: Groups, published: 
             class_="aside",
         )
     ]
-    if any(map(belief_of, settled.demands)):
+    if any(demand.belief for demand in settled.demands):
         parts.append(
             paragraph(
                 "Take any person in this table, and a statement about that person. Had the person been left out, an "
@@ -123,11 +123,11 @@ def _promise(settled: Settled, statement: Statement, groups: Groups, published: 
         )
     number_of = 0
     for demand in settled.demands:
-        if (belief := belief_of(demand)) is not None and demand.sensitive is not None:
+        if (belief := demand.belief) is not None and demand.sensitive is not None:
             labels = published[demand.sensitive].labels
             parts += adversary(belief, demand.sensitive, labels, groups, read=number_of in settled.seen)
             number_of += 1
-    others = [demand for demand in settled.demands if belief_of(demand) is None]
+    others = [demand for demand in settled.demands if demand.belief is None]
     if others:
         parts += [
             heading("What every group has"),
@@ -149,7 +149,7 @@ def _groups(settled: Settled, groups: Groups) -> list[Content]:
     parts += [
         ratios_by_group(belief, demand.sensitive, groups)
         for demand in settled.demands
-        if (belief := belief_of(demand)) is not None and demand.sensitive is not None
+        if (belief := demand.belief) is not None and demand.sensitive is not None
     ]
     return parts
 
@@ -332,10 +332,10 @@ def _numbers(settings: GeneralizationSettings, whole: Histogram, made: Made, gro
 def _worst(settled: Settled, groups: Groups, published: Histogram) -> list[Content]:
     parts: list[Content] = [paragraph("Groups of the published table, worst first.")]
     for demand in settled.demands:
-        if (belief := belief_of(demand)) is not None and demand.sensitive is not None:
+        if (belief := demand.belief) is not None and demand.sensitive is not None:
             labels = published[demand.sensitive].labels
             parts.append(worst_groups(belief, demand.sensitive, labels, groups, most=12))
-    others = [demand for demand in settled.demands if belief_of(demand) is None]
+    others = [demand for demand in settled.demands if demand.belief is None]
     if others:
         parts.append(requirements(others, groups))
     return parts

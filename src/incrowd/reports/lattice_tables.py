@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import product
 
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.demands import belief_of
 from incrowd.mechanisms.generalization import GeneralizationSettings, Outcome, Table, look_around
 from incrowd.recoding.search import Found
 from incrowd.reports.lattice_chart import MOST_COLUMNS, LatticeNode, lattice_chart
@@ -96,7 +95,7 @@ def _tables(settings: GeneralizationSettings, tables: Sequence[Table], found: Fo
     head += [_short(settings, i) for i in range(len(settings.demands))]
     head.append("left out")
     rows = []
-    beliefs = [i for i, demand in enumerate(settings.demands) if belief_of(demand) is not None]
+    beliefs = [i for i, demand in enumerate(settings.demands) if demand.belief is not None]
     worth_it = [t for t in tables if any(t.keeps[i] for i in beliefs or range(len(t.keeps)))]
     for t in sorted(worth_it, key=lambda t: (-sum(t.node), [-level for level in t.node])):
         mark = "taken" if t.node == found.node else "minimal" if t.node in minimal else ""
@@ -123,7 +122,7 @@ def _tables(settings: GeneralizationSettings, tables: Sequence[Table], found: Fo
 def _short(settings: GeneralizationSettings, place: int) -> Html:
     """What a column of the table is about, on several short lines."""
     demand = settings.demands[place]
-    belief = belief_of(demand)
+    belief = demand.belief
     if belief is None:
         lines = textwrap.wrap(demand.name, 18)
     else:

@@ -10,9 +10,10 @@ from incrowd.guarantees.beliefs import Predicate
 from incrowd.guarantees.requirements import BeliefRatio, EntropyDiversity, LargestShare, TCloseness
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.demands import belief_of, demands_of, groups_of
+from incrowd.mechanisms.demands import demands_of
 from incrowd.mechanisms.generalization import look_around, run
 from incrowd.policy import Policy
+from incrowd.recoding.demands import groups_of
 from incrowd.recoding.search import search
 from incrowd.recoding.utility import Comparison, information_kept
 from incrowd.releases.kinds.generalization import settle
@@ -72,7 +73,7 @@ def test_demands_follow_the_order_of_the_labels():
     release = Policy.from_text(POLICY % ("", asked)).release
     labels = {"ill": ["no", "flu", "cold", None], "pay": ["low", "high"]}
     made = demands_of(release, labels, seen=lambda _: [], tree=lambda _: [[0, 0, 0, 1], [0, 0, 0, 0]])
-    beliefs = [belief_of(demand) for demand in made]
+    beliefs = [demand.belief for demand in made]
     assert [type(belief) for belief in beliefs[:4]] == [BeliefRatio] * 4
     assert beliefs[0].adversary.weights == (1.0, 2.0, 3.0, 4.0)
     assert beliefs[0].adversary.known_records == 3

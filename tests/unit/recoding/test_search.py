@@ -16,7 +16,10 @@ from incrowd.errors import DataError, ParameterError, UnreachableError
 from incrowd.guarantees.adversaries import Adversary
 from incrowd.guarantees.requirements import (
     BeliefRatio,
+    BetaLikeness,
+    DeltaDisclosure,
     DistinctDiversity,
+    EntropyDiversity,
     KAnonymity,
     LargestShare,
     RecursiveDiversity,
@@ -96,7 +99,27 @@ def too_telling(group, whole, sigma, epsilon):
     return False
 
 
+def too_low(group, whole, l):  # noqa: E741
+    shares = [n / sum(group) for n in group if n]
+    return math.exp(-sum(q * math.log(q) for q in shares)) < l
+
+
+def too_gained(group, whole, beta):
+    shares = zip(group, whole, strict=True)
+    return any(n and Fraction(n * sum(whole), sum(group) * m) - 1 > beta for n, m in shares)
+
+
+def too_changed(group, whole, delta):
+    return any(
+        m and (not n or abs(math.log(n * sum(whole) / (sum(group) * m))) >= delta)
+        for n, m in zip(group, whole, strict=True)
+    )
+
+
 CASES = {
+    "entropy": [(EntropyDiversity(1.6), too_low, (1.6,))],
+    "likeness": [(BetaLikeness(0.7), too_gained, (Fraction(7, 10),))],
+    "disclosure": [(DeltaDisclosure(0.9), too_changed, (0.9,))],
     "k": [(KAnonymity(3), too_small, (3,))],
     "k and distinct": [(KAnonymity(2), too_small, (2,)), (DistinctDiversity(2), too_uniform, (2,))],
     "distinct": [(DistinctDiversity(2), too_uniform, (2,))],
@@ -378,7 +401,7 @@ def test_the_best_node_stands_even_if_minimal_nodes_cannot_be_listed(monkeypatch
     def too_large(self, *_):
         raise DataError("too large", code="domain-large")
 
-    monkeypatch.setattr(module.Everything, "skips", too_large)
+    monkeypatch.setattr(module.Minimal, "skips", too_large)
     found = search(table, by_name, asked, suppression=0.1, minimal=True)
     assert (found.node, found.complete, found.minimal) == (whole.node, True, None)
 

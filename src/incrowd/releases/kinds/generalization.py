@@ -16,14 +16,14 @@ from incrowd.guarantees.requirements import MOST_NEGATED, MOST_VALUES
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import generalization
-from incrowd.mechanisms.demands import demands_of, groups_of
+from incrowd.mechanisms.demands import demands_of
 from incrowd.mechanisms.generalization import GeneralizationSettings, Outcome
 from incrowd.policy import Attribute, Generalization, Policy
 from incrowd.policy.mechanisms.adversaries import MISSING, EarlierTable
 from incrowd.policy.mechanisms.requirements import GroupSize
 from incrowd.policy.reading import Document, refusal
 from incrowd.randomness import RandomSource
-from incrowd.recoding.demands import Demand
+from incrowd.recoding.demands import Demand, groups_of
 from incrowd.releases.declared import are_levels, held_columns, tree_above
 from incrowd.releases.entries import Uncomposable
 from incrowd.releases.kinds import (
