@@ -109,7 +109,8 @@ def open_source(thing: Any, **options: Any) -> Source:
     raise DataError(
         f"An object of type {type(thing).__qualname__} is no table that can be read.",
         code="data-kind",
-        remedy="Give a file name, a pandas, Polars or Arrow table, or a DuckDB relation.",
+        remedy="Give a file name, the address of a database (sqlite:///file.db, say), a pandas, Polars or Arrow table, "
+        "or a DuckDB relation.",
     )
 
 

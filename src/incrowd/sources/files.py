@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from incrowd.errors import DataError
 from incrowd.files import named
+from incrowd.sources.lakes import partitioned, refuse_lakes, refuse_partitions
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import Options
 
@@ -105,6 +106,9 @@ def open_files(paths: Sequence[Path], options: Options) -> Table:
     if len(formats) > 1:
         raise parts_differ("are not of the same kind")
     form, compression = formats.pop()
+    if form == "parquet":
+        refuse_lakes(paths)
+    refuse_partitions(paths)
     if options.columns is not None and form != "text":
         raise DataError(
             f"{_NAMES[form].capitalize()} names its columns itself.",
@@ -253,6 +257,9 @@ def _first_bytes(path: Path) -> bytes:
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
+            refuse_lakes([path])
+            if any(path.glob("*=*/")):
+                raise partitioned(path)
             raise DataError(
                 f"{path} is a directory.",
                 code="data-unreadable",

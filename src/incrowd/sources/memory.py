@@ -37,7 +37,7 @@ class ArrowTable:
         chosen = list(positions) or [0]
         try:
             data = self.read(chosen)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, TypeError):
             raise DataError(
                 "A column of the table holds values of several types, or of a type that cannot be read.",
                 code="column-type",
@@ -77,13 +77,13 @@ def open_memory(thing: Any) -> ArrowTable | None:
         return _named(
             [str(name) for name in thing.columns],
             len(thing),
-            lambda at: pa.Table.from_pandas(
-                thing.iloc[:, at].set_axis([f"c{i}" for i in at], axis=1), preserve_index=False
-            ),
+            lambda at: pa.Table.from_pandas(_dense(thing.iloc[:, at]), preserve_index=False),
         )
     if polars and isinstance(thing, polars.LazyFrame):
-        names = thing.collect_schema().names()
-        return _named(names, None, lambda at: thing.select([names[i] for i in at]).collect().to_arrow())
+        names = _collected(thing.collect_schema, polars).names()
+        return _named(
+            names, None, lambda at: _collected(thing.select([names[i] for i in at]).collect, polars).to_arrow()
+        )
     if polars and isinstance(thing, polars.DataFrame):
         return _named(thing.columns, thing.height, lambda at: thing[:, at].to_arrow())
     if isinstance(thing, duckdb.DuckDBPyRelation):
@@ -101,8 +101,42 @@ def open_memory(thing: Any) -> ArrowTable | None:
     if isinstance(thing, pa.RecordBatchReader):
         return _named(thing.schema.names, None, _Once(thing))
     if hasattr(thing, "__arrow_c_stream__"):
-        return open_memory(pa.RecordBatchReader.from_stream(thing))
+        try:
+            return open_memory(pa.RecordBatchReader.from_stream(thing))
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"An object of type {type(thing).__qualname__} is one column, not a table.",
+                code="data-kind",
+                remedy="Make a table of it: to_frame() does so in pandas and Polars.",
+            ) from None
     return None
+
+
+def _dense(frame: Any) -> Any:
+    """The same columns under names of ours; sparse ones written out, as Arrow has none."""
+    import pandas as pd
+
+    columns = {
+        f"c{i}": column.sparse.to_dense() if isinstance(column.dtype, pd.SparseDtype) else column
+        for i, (_, column) in enumerate(frame.items())
+    }
+    return pd.DataFrame(columns, index=frame.index, copy=False)
+
+
+def _collected(collect: Callable[[], Any], polars: Any) -> Any:
+    """What a lazy table comes to; what Polars finds wrong becomes an error of ours, without its words."""
+    try:
+        return collect()
+    except FileNotFoundError:
+        raise DataError(
+            "A file that the lazy table reads does not exist.", code="data-not-found", remedy="Check its name."
+        ) from None
+    except (polars.exceptions.PolarsError, OSError):
+        raise DataError(
+            "Polars could not work out the lazy table.",
+            code="data-unreadable",
+            remedy="Call collect() on it without incrowd: Polars then says what is wrong.",
+        ) from None
 
 
 class _Once:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
 from incrowd.errors import DataError, ParameterError
+from incrowd.sources.lakes import MARKS, lake, refuse_lakes, refuse_partitions
 from incrowd.sources.options import Options
 
 if TYPE_CHECKING:
@@ -154,7 +155,26 @@ def _names(thing: Any) -> list[str]:
 def _parquet(session: SparkSession, names: Sequence[str]) -> DataFrame:
     # Files are read whole or not at all, whatever the session is set to, and days are counted as everywhere else.
     options = {"ignoreCorruptFiles": "false", "ignoreMissingFiles": "false", "datetimeRebaseMode": "CORRECTED"}
-    return session.read.options(**options).parquet(*names)
+    _refuse_lakes(session, names)
+    frame = session.read.options(**options).parquet(*names)
+    files = [Path(unquote(urlparse(name).path)) for name in frame.inputFiles()]
+    refuse_lakes(file for file in files if file.exists())
+    refuse_partitions(files, frame.columns)
+    return frame
+
+
+def _refuse_lakes(session: SparkSession, names: Sequence[str]) -> None:
+    """Looks for the logs of lakes where only Spark can: in the folders that are named, wherever they are."""
+    from pyspark.errors import AnalysisException
+
+    for name in names:
+        folder = re.split(r"/[^/]*[*?\[{]", name, maxsplit=1)[0]
+        for mark, kind in MARKS.items():
+            try:
+                session.read.format("binaryFile").load(f"{folder}/{mark}").columns  # noqa: B018 - it looks for the path
+            except AnalysisException:
+                continue
+            raise lake(folder, kind)
 
 
 def _common_rows(frame: DataFrame) -> int | None:

@@ -7,15 +7,19 @@ behind the last label, so that faults are counted in the same scan as everything
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
 
-from incrowd.domain import Coding
+from incrowd.domain import Coding, DateRange
 from incrowd.errors import DataError
 from incrowd.histogram import Column, Histogram
 
 Examples = Callable[[str], list[str]]
+
+_MIDNIGHT = (
+    " A moment with a time zone is a day only at midnight in UTC: if another zone's is meant, convert to dates first."
+)
 
 
 def value_codes(coding: Coding) -> np.ndarray:
@@ -87,7 +91,8 @@ def conclude(
         if any(found.values()):
             faults[coding.column] = found
     if faults:
-        raise _refusal(faults, examples)
+        dates = {coding.column for coding in codings if isinstance(coding.domain, DateRange)}
+        raise _refusal(faults, examples, dates)
     if not counts.size:
         raise DataError(
             "Every record has a missing value in a column that drops such records.",
@@ -100,7 +105,7 @@ def conclude(
     )
 
 
-def _refusal(faults: Mapping[str, Mapping[str, int]], examples: Examples | None) -> DataError:
+def _refusal(faults: Mapping[str, Mapping[str, int]], examples: Examples | None, dates: Set[str]) -> DataError:
     outside = [column for column, found in faults.items() if found["outside"]]
     shown = {column: _shown(column, examples) for column in outside}
     phrases = []
@@ -116,7 +121,7 @@ def _refusal(faults: Mapping[str, Mapping[str, int]], examples: Examples | None)
         code="values-outside-domain" if outside else "values-missing",
         remedy="Correct the data or the domain, or say in the policy how to treat them: 'other: NAME' collects values "
         "outside the domain, 'missing: keep' or 'missing: drop' is for missing ones, 'missing_values' under 'data' "
-        "lists how they are written. --show-values shows some.",
+        "lists how they are written. --show-values shows some." + (_MIDNIGHT if dates & set(outside) else ""),
         details={"columns": {column: dict(found) for column, found in faults.items()}},
     )
 
