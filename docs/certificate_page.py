@@ -191,6 +191,14 @@ CHECKS = """
 `incrowd verify FOLDER` makes these checks with nothing but the folder. In Python they are `verify(folder).checks`, each
 with `name`, `holds` and `detail`.
 """
+RIGOROUS = """
+With `--rigorous` also, each number computed a second time in [ball arithmetic](limits.md#arithmetic):
+
+- of `sampled_crowd`: exact_delta, delta
+- of `pram`: local_epsilon, k, delta
+
+Belief ratios are exact fractions already, and the rate of a plain sample follows from a table that is not published.
+"""
 SIGNATURE = """
 ## The signature
 
@@ -287,6 +295,7 @@ def _checks(checks: Mapping[str, list[str]]) -> str:
         lines.append(f"\nOf `{mechanism}` besides:\n\n")
         lines.extend(f"- {name}\n" for name in names if name not in shared)
     lines.append("\nWith a public key, or if the certificate is signed:\n\n- the signature\n")
+    lines.append(RIGOROUS)
     return "".join(lines)
 
 

@@ -255,11 +255,11 @@ def compare(
 # --- after the release --------------------------------------------------------------------------------------------
 
 
-def verify(folder: str | Path, public_key: str | Path | None = None) -> Verification:
+def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous: bool = False) -> Verification:
     """Check a published folder against its certificate, without the original data."""
     from incrowd.releases import verify as verifying
 
-    return verifying.verify(folder, public_key)
+    return verifying.verify(folder, public_key, rigorous=rigorous)
 
 
 def estimate(

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("folder", type=folder_name)
 @click.option("--key", type=file_name, help="The publisher's public key (PEM) to check against.")
+@click.option("--rigorous", is_flag=True, help="Enclose every number of the promise by ball arithmetic, too.")
 @json_option
-def verify(folder: str, key: str | None, as_json: bool) -> int:
+def verify(folder: str, key: str | None, rigorous: bool, as_json: bool) -> int:
     """Check a release against its certificate, without the original data.
 
     Counts every crowd again, derives ε and δ again, checks every digest, and says what it must take on trust. The exit
@@ -26,7 +27,7 @@ def verify(folder: str, key: str | None, as_json: bool) -> int:
     """
     from incrowd import api
 
-    found = api.verify(folder, key)
+    found = api.verify(folder, key, rigorous=rigorous)
     payload = {"valid": found.valid, "checks": found.checks, "claimed": found.claimed}
     emit(payload, as_json=as_json, render=lambda console: _show(console, found))
     return 0 if found.valid else FAILED

@@ -42,7 +42,7 @@ FLOOR = 1e-300
 """Smaller results are reported as this one, safely above underflow."""
 
 _SHARPNESS = 64  # spread of the sum over spread of the noise: costs a share of about 1/(2·64²) in ε
-_CUT = 6.0  # the series ends where the noise has damped it to e^−18
+CUT = 6.0  # the series ends where the noise has damped it to e^−18
 _MOST_VALUES = 512
 _GRID_STEP = 1.05
 _BLOCK = 1 << 18
@@ -62,26 +62,21 @@ def mean_excess(n: int, mass: float, probabilities: Vector, values: Vector) -> f
     if highest <= 0:
         return 0.0
     unit = 2.0 ** math.frexp(highest)[1]  # a power of two, so that nothing is rounded
-    probabilities, values = _merge(probabilities, values / unit)
-    capped, lost = _cap(n, mass, probabilities, values, unit)
+    probabilities, values = merge(probabilities, values / unit)
+    capped, lost = cap(n, mass, probabilities, values, unit)
     plain = round_up(float(probabilities @ np.maximum(values, 0.0)), SLACK)  # (ΣL)₊ ≤ ΣL₊, with equality for n = 1
     return max(FLOOR, min(1.0, round_up(min(plain, _smoothed(n, mass, probabilities, capped) + lost)) * unit))
 
 
 def _smoothed(n: int, mass: float, probabilities: Vector, values: Vector) -> float:
     """The bound by Poisson's formula, over n·mass."""
-    tilt, log_height, error = _tilt(n, mass, probabilities, values)
+    tilt, log_height, error = tilt_of(n, mass, probabilities, values)
     scale = math.log(n * mass)
     if log_height - math.log(tilt) - scale < -740:
         return SMALLEST  # as x₊ ≤ e^{λx−1}/λ
     if error > 0.5:
         return math.inf
-    weights = mass * probabilities * np.exp(tilt * values)
-    weights /= 1 + mass * float(probabilities @ np.expm1(tilt * values))
-    mean = float(weights @ values)
-    spread = math.sqrt(n * max(0.0, float(weights @ values**2) - mean**2))
-    noise = max(spread, 1 / tilt) / _SHARPNESS
-    period = 20 * spread + (40 + 2 * max(0.0, -log_height)) / tilt
+    weights, noise, period = smoothing(n, mass, probabilities, values, tilt, log_height)
     total = _series(n, weights, values, tilt=tilt, noise=noise, period=period, slack=SLACK + 2 * error)
     exponent = log_height + (noise * tilt) ** 2 / 2 + math.log(total) - scale
     if exponent > 700:
@@ -89,6 +84,18 @@ def _smoothed(n: int, mass: float, probabilities: Vector, values: Vector) -> flo
     # If M = 0 the sum is 0 and all that was counted is the noise, whose positive part has mean b/√(2π).
     idle = math.exp(n * math.log1p(-mass) - scale) * noise / math.sqrt(2 * math.pi) if mass < 1 else 0.0
     return round_up(math.exp(exponent), 1e-12) - round_down(idle, SLACK)
+
+
+def smoothing(
+    n: int, mass: float, probabilities: Vector, values: Vector, tilt: float, log_height: float
+) -> tuple[Vector, float, float]:
+    """The probabilities tilted, and with them a noise and a period that make the bound sharp. Any would be safe."""
+    weights = mass * probabilities * np.exp(tilt * values)
+    weights /= 1 + mass * float(probabilities @ np.expm1(tilt * values))
+    mean = float(weights @ values)
+    spread = math.sqrt(n * max(0.0, float(weights @ values**2) - mean**2))
+    noise = max(spread, 1 / tilt) / _SHARPNESS
+    return weights, noise, 20 * spread + (40 + 2 * max(0.0, -log_height)) / tilt
 
 
 def spread_out(grid: Vector, values: Vector) -> tuple[NDArray[np.intp], Vector]:
@@ -108,7 +115,7 @@ def _series(
     """
     step = 2 * math.pi / period
     size = float(weights @ np.abs(values))
-    count = math.ceil(_CUT / (noise * step))
+    count = math.ceil(CUT / (noise * step))
     total = 1 / tilt**2
     rows = max(1, _BLOCK // len(values))
     for start in range(1, count + 1, rows):
@@ -139,7 +146,7 @@ def _series(
     return total
 
 
-def _tilt(n: int, mass: float, probabilities: Vector, values: Vector) -> tuple[float, float, float]:
+def tilt_of(n: int, mass: float, probabilities: Vector, values: Vector) -> tuple[float, float, float]:
     """About the λ at which φ(λ)^n/λ² is smallest; n·log φ(λ), rounded up; the relative error of the computed φ(λ).
 
     The logarithm of φ(λ)^n/λ² is convex in λ, so its derivative changes sign once.
@@ -161,7 +168,7 @@ def _tilt(n: int, mass: float, probabilities: Vector, values: Vector) -> tuple[f
     return tilt, log_height + n * error + SLACK * (abs(log_height) + 64), error
 
 
-def _cap(n: int, mass: float, probabilities: Vector, values: Vector, unit: float) -> tuple[Vector, float]:
+def cap(n: int, mass: float, probabilities: Vector, values: Vector, unit: float) -> tuple[Vector, float]:
     """The values cut off at about the best c, and E[(L−c)₊] rounded up. Any c is safe; this one is found by trying."""
     order = np.argsort(values)[::-1]
     caps, chances = values[order], probabilities[order]
@@ -171,7 +178,7 @@ def _cap(n: int, mass: float, probabilities: Vector, values: Vector, unit: float
 
     def rough(index: int) -> float:
         """About a third of the bound from x₊ ≤ e^{λx−1}/λ, and the loss."""
-        tilt, log_height, _ = _tilt(n, mass, probabilities, np.minimum(values, caps[index]))
+        tilt, log_height, _ = tilt_of(n, mass, probabilities, np.minimum(values, caps[index]))
         return math.exp(min(700.0, log_height - 2 - math.log(tilt * n * mass))) + float(losses[index])
 
     smallest = int(np.count_nonzero(values > 0)) - 1  # a cap at or below 0 would leave nothing to bound
@@ -183,7 +190,7 @@ def _cap(n: int, mass: float, probabilities: Vector, values: Vector, unit: float
     return np.minimum(values, caps[choice]), float(losses[choice])
 
 
-def _merge(probabilities: Vector, values: Vector) -> tuple[Vector, Vector]:
+def merge(probabilities: Vector, values: Vector) -> tuple[Vector, Vector]:
     """A few hundred values instead of many, on a grid that is geometric away from zero; the bound cannot fall."""
     if len(values) <= _MOST_VALUES:
         return probabilities, values

@@ -19,6 +19,7 @@ from incrowd.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
+from incrowd.releases.enclosing import enclosed
 from incrowd.releases.kinds import Check, Kind, all_columns, kind_of, published_attributes, section_of
 from incrowd.releases.reading import Published, read_table
 from incrowd.releases.release import (
@@ -57,14 +58,15 @@ class Verification:
         return all(check.holds for check in self.checks)
 
 
-def verify(folder: str | Path, public_key: str | Path | None = None) -> Verification:
+def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous: bool = False) -> Verification:
     """Every check that the folder allows.
 
     Args:
         folder: the published folder.
         public_key: a PEM file; if given, the certificate must be signed by that key.
+        rigorous: compare the numbers of the promise with enclosures by ball arithmetic, too.
     """
-    return _examine(Path(folder), public_key)[0]
+    return _examine(Path(folder), public_key, rigorous=rigorous)[0]
 
 
 def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Mapping[str, Any], Histogram]:
@@ -86,7 +88,7 @@ def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Ma
 
 
 def _examine(
-    folder: Path, public_key: str | Path | None, columns: Columns = lambda _: ()
+    folder: Path, public_key: str | Path | None, columns: Columns = lambda _: (), *, rigorous: bool = False
 ) -> tuple[Verification, dict[str, Any], Published | None]:
     """Every check, and what they were made of."""
     written, certificate = read_certificate(folder)
@@ -100,6 +102,8 @@ def _examine(
             signed = certificates.signature_is_valid(certificate, public_key)
             checks.append(Check("the signature", signed, "it is missing or not by this key"))
         checks.extend(_promise(certificate))
+        if rigorous and all(check.holds or check.name == VOID for check in checks):
+            checks.extend(enclosed(certificate))
         files = list(_files(folder, certificate))
         checks.extend(files)
         if all(check.holds for check in files):

@@ -288,7 +288,7 @@ class TestMeanExcess:
         rng = np.random.default_rng(3)
         probabilities = np.append(rng.dirichlet(np.ones(20)), 10.0 ** np.arange(-30, -4))
         values = np.append(rng.normal(size=20) - 0.5, 10.0 ** np.linspace(8, 2, 26))
-        capped, lost = _excess._cap(10**5, 0.5, probabilities, values, 1.0)
+        capped, lost = _excess.cap(10**5, 0.5, probabilities, values, 1.0)
         assert capped.max() < values.max()
         assert np.array_equal(capped, np.minimum(values, capped.max()))
         assert 0 < float(probabilities @ (values - capped)) <= lost

@@ -1,0 +1,65 @@
+"""The numbers of a certificate's promise, each compared with a ball that encloses its formula.
+
+Belief ratios are fractions, computed without any rounding, and the rate of a plain sample rests on a table that nobody
+has here: of these there is nothing to be enclosed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+from incrowd.errors import InternalError
+from incrowd.guarantees import enclosures
+from incrowd.guarantees._balls import above, below, precision
+from incrowd.releases.kinds import Check, section_of
+from incrowd.releases.pram_statement import read_block
+
+
+def enclosed(certificate: Mapping[str, Any]) -> Iterator[Check]:
+    """A check for every number that the promise of this certificate computes; its other checks must have held."""
+    checks = _CHECKS.get(certificate["mechanism"]["name"])
+    if checks is None:
+        return
+    try:
+        yield from checks(certificate)
+    except InternalError:
+        yield Check("the promise can be enclosed by ball arithmetic", holds=False, detail="its numbers are too extreme")
+
+
+def _crowd(certificate: Mapping[str, Any]) -> Iterator[Check]:
+    from flint import arb
+
+    promise, mechanism = certificate["promise"], certificate["mechanism"]
+    with precision():
+        left = max(0.0, below(arb(promise["epsilon"]) - arb(section_of(certificate).selection_epsilon)))
+    k, beta = mechanism["k"], mechanism["beta"]
+    found = max(above(delta(k, beta, left)) for delta in (enclosures.crowd_removal, enclosures.crowd_addition))
+    yield _at_most("exact_delta", found, mechanism["exact_delta"])
+    yield _at_most("delta", found, promise["delta"])
+
+
+def _pram(certificate: Mapping[str, Any]) -> Iterator[Check]:
+    promise, mechanism, section = certificate["promise"], certificate["mechanism"], section_of(certificate)
+    if section.invariant:
+        return
+    laws = [read_block(block).law for block in mechanism["blocks"]]
+    records = mechanism["records"] if section.records is None else section.records
+    yield _at_most("local_epsilon", above(enclosures.local_epsilon(laws)), promise["local_epsilon"])
+    k = enclosures.pk(laws, records)
+    yield Check(_name("k"), Fraction(promise["k"]) <= k, f"it is {float(k):.6g} at most")
+    found = enclosures.central_delta(laws, records, promise["epsilon"], promise["bound"])
+    if found is not None:
+        yield _at_most("delta", found, promise["delta"])
+
+
+def _at_most(name: str, found: float, stated: float) -> Check:
+    return Check(_name(name), found <= stated, f"it is up to {found:.6g}")
+
+
+def _name(name: str) -> str:
+    return f"{name}, enclosed by ball arithmetic"
+
+
+_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Check]]] = {"sampled_crowd": _crowd, "pram": _pram}
