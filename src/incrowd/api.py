@@ -112,6 +112,7 @@ __all__ = [
     "look_at",
     "make_keys",
     "make_questionnaire",
+    "minimised_measures",
     "named",
     "plan_amplify",
     "plan_crowd",
@@ -391,6 +392,13 @@ def draft_policy(
         engine=engine,
         progress=None if progress is None else lambda part: progress("reading", part),
     )
+
+
+def minimised_measures() -> dict[str, str]:
+    """By what a generalization can be chosen: the names in a policy, and what each is in words."""
+    from incrowd.policy.mechanisms.measures import MINIMISED
+
+    return dict(MINIMISED)
 
 
 def policy_schema() -> dict[str, Any]:

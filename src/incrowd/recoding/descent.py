@@ -22,9 +22,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.recoding.costs import Cost, Hope
 from incrowd.recoding.demands import Cells, Demands
 from incrowd.recoding.lattice import Codes, Fold, Node, starts, totals
+from incrowd.recoding.measures import Cost, Hope
 from incrowd.recoding.task import Best
 
 

@@ -38,7 +38,7 @@ class Every:
 
     Attributes:
         satisfies: whether the node satisfies.
-        costs: what a satisfying node costs, up to the rounding of `costs.Cost.slack`; nan for others.
+        costs: what a satisfying node costs, up to the rounding of `measures.Cost.slack`; nan for others.
         suppressed: how many records it leaves out; −1 for others.
     """
 
@@ -101,7 +101,7 @@ def search(
             taken as they are: one that is to be published at a level is recoded beforehand.
         hierarchies: of the quasi-identifiers, by name.
         demands: what must hold, all of it.
-        measure: what is minimised, one of `costs.COSTS`.
+        measure: what is minimised, one of `measures.MEASURES` that has a fast form.
         suppression: the share of the records that may be left out.
         seconds: when to stop with the best node so far.
         minimal: also find all minimal nodes, in the time that is left when the best one is known.

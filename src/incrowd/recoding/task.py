@@ -14,9 +14,9 @@ from incrowd.guarantees._groups import Flags
 from incrowd.guarantees._numbers import require_positive
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
-from incrowd.recoding.costs import COSTS, Cost
 from incrowd.recoding.demands import Demand, Demands, require_task, unreachable
 from incrowd.recoding.lattice import Codes, Lattice, Node
+from incrowd.recoding.measures import MEASURES, Cost
 from incrowd.recoding.neighbours import Cells, Grouped
 from incrowd.recoding.utility import Comparison
 
@@ -52,8 +52,10 @@ class Task:
         seconds: float,
     ) -> None:
         require_task(table, hierarchies, demands)
-        if measure not in COSTS:
-            raise ParameterError(f"The measure must be one of {', '.join(COSTS)}.", code="parameter-type")
+        chosen = MEASURES.get(measure)
+        if chosen is None or chosen.fast is None:
+            offered = ", ".join(name for name, one in MEASURES.items() if one.fast is not None)
+            raise ParameterError(f"The measure must be one of {offered}.", code="parameter-type")
         self.start = time.perf_counter()
         self.deadline = self.start + require_positive("seconds", seconds)
         self.table = table
@@ -61,7 +63,8 @@ class Task:
         self.hierarchies = dict(hierarchies)
         self.before = table if table.names == self.names else table.project(self.names)
         self.demands = Demands(demands, table, suppression)
-        self.cost: Cost = COSTS[measure](self.before, [self.hierarchies[name] for name in self.names])
+        self.measure = chosen.exact
+        self.cost: Cost = chosen.fast(self.before, [self.hierarchies[name] for name in self.names])
         self.columns = [table[name].codes.astype(np.int64) for name in self.names]
         self.cells = Cells(self.cost.ladders, self.columns, table.counts, self.demands)
         self.lattice = Lattice(self.cost.ladders)
@@ -108,7 +111,7 @@ class Best:
         """The cost of a satisfying node, which is written down."""
         cost = self.task.cost
         if cost.needs_table:
-            return self.offer(grouped.node, cost.measure(self.task.made(grouped, out).comparison))
+            return self.offer(grouped.node, self.task.measure(self.task.made(grouped, out).comparison))
         stays = ~out
         return self.offer(grouped.node, cost.of(sizes[stays], grouped.weights[stays], int(sizes[out].sum())))
 
@@ -116,7 +119,7 @@ class Best:
         """The same of published groups."""
         if not self.task.cost.needs_table:
             return self.offer(node, self.task.cost.of(sizes, weights, suppressed))
-        return self.offer(node, self.task.cost.measure(self._again(node).comparison))
+        return self.offer(node, self.task.measure(self._again(node).comparison))
 
     def offer(self, node: Node, cost: float) -> float:
         """Write down what a node costs."""
@@ -135,7 +138,7 @@ class Best:
         ranked: list[tuple[float, int, int, Node]] = []
         for node in self._candidates:
             made = self._again(node)
-            ranked.append((self.task.cost.measure(made.comparison), made.suppressed, sum(node), node))
+            ranked.append((self.task.measure(made.comparison), made.suppressed, sum(node), node))
         cost, suppressed, _, node = min(ranked)
         return node, cost, suppressed
 

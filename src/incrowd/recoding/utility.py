@@ -144,6 +144,11 @@ def information_kept(comparison: Comparison) -> float:
     return math.fsum(by_column.values()) / len(by_column)
 
 
+def loss(comparison: Comparison) -> float:
+    """The share of the information that is lost: 1 − `information_kept`."""
+    return 1.0 - information_kept(comparison)
+
+
 def information_by_column(comparison: Comparison) -> dict[str, float]:
     """For each column, the mean over the records of the sample of 1 − (values covered − 1)/(values of the domain − 1).
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from incrowd.hierarchy import CodedAttribute
 from incrowd.recoding import utility
+from incrowd.recoding.measures import MEASURES, UtilityMeasure
 from incrowd.recoding.utility import Comparison
 from incrowd.reports.bars import MOST, Row, bars, before_and_after, size_bins
 from incrowd.reports.page import Content, Html, heading, label, markup, number, paragraph, percent, table, tag
@@ -19,64 +21,21 @@ _LOST = 6  # labels named in a row
 
 def measures(c: Comparison, k: int | None = None) -> list[Content]:
     """Every measure of information loss."""
-    beside = "" if k is None else f" Divided by k: {number(utility.normalised_class_size(c, k))}, 1 being best."
-    records = c.sample.total
-    rows = [
-        [
-            "information kept",
-            percent(utility.information_kept(c)),
-            "0% to 100%",
-            (
-                "Granularity, 1 − GIL: the mean over records and columns of 1 − (values covered − 1)/(values "
-                "of the domain − 1). A suppressed record keeps nothing."
-            ),
-        ],
-        [
-            "entropy lost",
-            percent(utility.nonuniform_entropy(c)),
-            "0% to 100%",
-            (
-                "Non-uniform entropy: −log₂ of how likely the true value is among those that look alike, relative to "
-                "suppressing everything; rare values tell more."
-            ),
-        ],
-        [
-            "discernibility",
-            number(utility.discernibility(c)),
-            f"{number(records)} to {number(records**2)}",
-            "Each record costs as many records as it cannot be told from; a suppressed one, all of them.",
-        ],
-        [
-            "average crowd",
-            number(utility.average_class_size(c)),
-            f"1 to {number(records)}",
-            f"Records divided by crowds, all suppressed ones being one crowd.{beside}",
-        ],
-        [
-            "KL divergence",
-            f"{number(utility.kl_divergence(c))} bits",
-            "0 to ∞",
-            (
-                "How far the distribution that the release suggests, spread evenly over what its labels cover, is from "
-                "the table’s."
-            ),
-        ],
-        [
-            "pMSE",
-            number(utility.pmse(c)),
-            "0 to 0.25",
-            "How well published records can be told from records of the table by two columns at a time.",
-        ],
-        [
-            "query error",
-            percent(utility.query_error(c)),
-            "0% to ∞",
-            "The mean relative error of all counts of one or two columns, estimated from the release. See below.",
-        ],
-    ]
+    rows = []
+    for measure in MEASURES.values():
+        best, worst = measure.best(c.sample.total), measure.worst(c.sample.total)
+        value = _in_unit(measure, measure.shown(c)) + (" bits" if measure.unit == "bits" else "")
+        what = measure.what
+        if measure.name == "class_size" and k is not None:
+            what += f" Divided by k: {number(utility.normalised_class_size(c, k))}, 1 being best."
+        rows.append([measure.title, value, f"{_in_unit(measure, best)} to {_in_unit(measure, worst)}", what])
     sampled = [] if c.rate == 1.0 else [paragraph("Records are those of the sample: sampling alone loses nothing.")]
     caption = "Measures of information loss"
     return [table(caption, ["measure", "value", "from best to worst", "what it is"], rows), *sampled]
+
+
+def _in_unit(measure: UtilityMeasure, value: float) -> str:
+    return percent(value) if measure.unit == "share" and math.isfinite(value) else number(value)
 
 
 def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping[str, int]) -> list[Content]:

@@ -8,6 +8,7 @@ from itertools import product
 
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.generalization import GeneralizationSettings, Outcome, Table, look_around
+from incrowd.policy.mechanisms.measures import MINIMISED
 from incrowd.recoding.search import Found
 from incrowd.reports.lattice_chart import MOST_COLUMNS, LatticeNode, lattice_chart
 from incrowd.reports.lattice_view import CELLS, tables_near
@@ -76,7 +77,7 @@ def tables_there_were(
         parts.append(
             paragraph(
                 f"{count(len(minimal), 'table is', 'tables are')} minimal: nothing finer keeps everything. Of all that "
-                f"keep everything, the one taken has the least {_MEASURES[settings.minimise]}: {number(found.cost)}."
+                f"keep everything, the one taken has the least {MINIMISED[settings.minimise]}: {number(found.cost)}."
             )
         )
     return [*parts, _tables(settings, [looked[node] for node in listed if node in looked], found)]
@@ -132,13 +133,3 @@ def _short(settings: GeneralizationSettings, place: int) -> Html:
 
 def _every(heights: Sequence[int]) -> list[tuple[int, ...]]:
     return list(product(*(range(height + 1) for height in heights)))
-
-
-_MEASURES = {
-    "loss": "loss of information",
-    "entropy": "loss of entropy",
-    "discernibility": "discernibility",
-    "class_size": "average group size",
-    "divergence": "divergence from the table",
-    "query_error": "error of counts",
-}

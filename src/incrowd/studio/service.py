@@ -117,7 +117,8 @@ class Studio:
         def page(name: str) -> Callable[[Request], Response]:
             def answer(_: Request) -> Response:
                 stories = [(story, story.replace("-", " ").capitalize()) for story in api.attacks()]
-                return _html(render(name, page=name, roots=list(map(str, self.folders.roots)), stories=stories))
+                roots, measures = list(map(str, self.folders.roots)), api.minimised_measures()
+                return _html(render(name, page=name, roots=roots, stories=stories, measures=measures))
 
             return answer
 

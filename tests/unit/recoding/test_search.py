@@ -27,9 +27,10 @@ from incrowd.guarantees.requirements import (
 )
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram
+from incrowd.policy.mechanisms.measures import MINIMISED
 from incrowd.recoding import search as module
 from incrowd.recoding import utility
-from incrowd.recoding.costs import COSTS
+from incrowd.recoding.measures import MEASURES
 from incrowd.recoding.search import Demand, generalize, search
 from incrowd.recoding.utility import Comparison
 
@@ -252,7 +253,7 @@ def test_optimum_and_minimal_nodes(case, suppression, table):
         assert np.isnan(found.every.costs[~found.every.satisfies]).all()
 
 
-@pytest.mark.parametrize("measure", COSTS)
+@pytest.mark.parametrize("measure", MINIMISED)
 @pytest.mark.parametrize("suppression", [0.0, 0.3])
 @settings(deadline=None, max_examples=15)
 @given(tables(), st.sampled_from(["k", "k and share"]))
@@ -459,7 +460,7 @@ def test_what_makes_no_sense_is_refused():
         search(table.where(table.counts > 99), by_name, [k])
 
 
-@pytest.mark.parametrize("measure", [name for name, cost in COSTS.items() if not cost.needs_table])
+@pytest.mark.parametrize("measure", [name for name in MINIMISED if not MEASURES[name].fast.needs_table])
 @settings(deadline=None, max_examples=25)
 @given(tables(), st.integers(1, 4))
 def test_costs_and_their_bounds(measure, table, k):
@@ -467,7 +468,7 @@ def test_costs_and_their_bounds(measure, table, k):
     trees, rows = table
     before, by_name = histogram(trees, rows)
     before = before.project(before.names[:-1])
-    cost = COSTS[measure](before, list(by_name.values()))
+    cost = MEASURES[measure].fast(before, list(by_name.values()))
     nodes = list(product(*(range(tree.height + 1) for tree in trees)))
 
     def groups(node, records):

@@ -429,7 +429,7 @@ def test_the_internal_report_compares_with_the_table(made):
         outcome.published,
         0.3,
     )
-    assert rows["information kept"][0] == percent(utility.information_kept(c))
+    assert rows["information kept"][:2] == [percent(utility.information_kept(c)), "100% to 0%"]  # best to worst
     assert rows["entropy lost"][0] == percent(utility.nonuniform_entropy(c))
     assert rows["discernibility"][0] == f"{utility.discernibility(c):,}"
     assert rows["average crowd"][0] == number(utility.average_class_size(c))

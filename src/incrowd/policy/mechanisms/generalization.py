@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding, Output, Section
 from incrowd.policy.mechanisms.adversaries import MISSING, AdversarySpec, EarlierTable
+from incrowd.policy.mechanisms.measures import Minimise
 from incrowd.policy.mechanisms.requirements import (
     REQUIREMENTS,
     FiniteNumber,
@@ -37,7 +38,7 @@ class Generalization(Section):
     require: Annotated[tuple[RequirementSpec, ...], BeforeValidator(_one)] = Field(
         default=(), description="What every group must have besides: k, l, c, alpha, t, beta, delta."
     )
-    minimise: Literal["loss", "entropy", "discernibility", "class_size", "divergence", "query_error"] = Field(
+    minimise: Minimise = Field(
         default="loss", description="Of the tables that keep everything, the one is taken that has least of this."
     )
     suppression: float = Field(

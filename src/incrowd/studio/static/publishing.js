@@ -1,6 +1,6 @@
 // How the table is published: the mechanism, what it promises, and the ledger.
 
-import { make } from "./studio.js";
+import { make, measures } from "./studio.js";
 import { select } from "./column.js";
 
 const MECHANISMS = {
@@ -78,8 +78,7 @@ function generalization(release, put) {
     make("div", { class: "row" },
       field("k, people in every group", require[plain("k")]?.k, (value) => demand("k", value)),
       field("ℓ, different values in every group", require[plain("l")]?.l, (value) => demand("l", value)),
-      select("Best is the least", { loss: "loss of information", entropy: "entropy lost", discernibility: "discernibility", class_size: "group size", divergence: "divergence", query_error: "error of counts" },
-        release.minimise || "loss", (minimise) => put({ ...release, minimise }, true))),
+      select("Best is the least", measures, release.minimise || "loss", (minimise) => put({ ...release, minimise }, true))),
     make("fieldset", { class: "plain" }, make("legend", {}, "Who will read it"),
       ...feared.map((one, at) => make("div", { class: "row" },
         field("called", one.name, (name) => adversary(at, { name }), "field grow"),

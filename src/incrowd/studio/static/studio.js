@@ -2,6 +2,7 @@
 
 export const $ = (id) => document.getElementById(id);
 export const roots = JSON.parse(document.body.dataset.roots);
+export const measures = JSON.parse(document.body.dataset.measures);
 
 /** An element; text is text, whatever is in it. */
 export function make(name, attributes = {}, ...children) {

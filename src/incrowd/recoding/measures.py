@@ -1,7 +1,7 @@
-"""What a search minimises: the measures of `utility`, in a form that is fast enough for many nodes.
+"""Every measure of what is left of a table: exactly, and in a form that is fast enough for a search.
 
-A cost here agrees with the measure up to a known error (`slack`), and finds the candidates; which of them is the best
-is decided by the function in `utility` itself, whose value is reported.
+`MEASURES` holds both side by side. A fast form agrees with the exact one up to a known error (`Cost.slack`), and finds
+the candidates; which of them is the best is decided by the exact one, whose value is reported.
 
 Loss and non-uniform entropy are sums over the published records and columns: a record is *worth* something for each
 column, depending on its label there, and what is left of the whole is the cost. Worths are whole numbers, so no sum
@@ -19,6 +19,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -37,18 +39,16 @@ _WIDTH = 1 << 32  # a bit of width
 
 
 class Cost(ABC):
-    """One measure, prepared for one table.
+    """The fast form of a measure, prepared for one table.
 
     Attributes:
-        measure: the same, exactly.
-        slack: how far `of` may be from it, in the unit of `of`.
+        slack: how far `of` may be from the measure, in the unit of `of`.
         scale: what `of` is divided by to give the measure.
         additive: the cost is what all records and columns are worth, less what those shown are; see `hope`.
         needs_table: there is no short cut; `of` cannot be used.
         monotone: nothing suppressed, a coarser node never costs less.
     """
 
-    measure: Callable[[Comparison], float]
     slack: float = 0
     scale: float = 1
     monotone = True
@@ -109,12 +109,7 @@ class _Worth(Cost):
 
 
 class Loss(_Worth):
-    """1 − `utility.information_kept`. A record is worth 1 − (values covered − 1)/(values of the domain − 1)."""
-
-    @staticmethod
-    def measure(comparison: Comparison) -> float:
-        """Exactly."""
-        return 1.0 - utility.information_kept(comparison)
+    """`utility.loss`. A record is worth 1 − (values covered − 1)/(values of the domain − 1)."""
 
     def _weights(self, level: Codes, records: Codes) -> Codes:  # noqa: ARG002
         domain, covered = len(level), np.bincount(level)
@@ -131,8 +126,6 @@ class NonuniformEntropy(_Worth):
     that is what all records lose by the labels, and log₂(n/n_g) for each suppressed one.
     """
 
-    measure = staticmethod(utility.nonuniform_entropy)
-
     def _weights(self, level: Codes, records: Codes) -> Codes:
         groups = np.bincount(level, weights=records)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -146,8 +139,6 @@ class NonuniformEntropy(_Worth):
 class Discernibility(Cost):
     """`utility.discernibility`."""
 
-    measure = staticmethod(utility.discernibility)
-
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> int:  # noqa: ARG002
         """Exactly."""
         return self.above_cells(sizes, suppressed)
@@ -160,8 +151,6 @@ class Discernibility(Cost):
 class ClassSize(Cost):
     """`utility.average_class_size`."""
 
-    measure = staticmethod(utility.average_class_size)
-
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:  # noqa: ARG002
         """Exactly."""
         return self.total / (len(sizes) + (suppressed > 0))
@@ -173,8 +162,6 @@ class ClassSize(Cost):
 
 class Divergence(Cost):
     """`utility.kl_divergence`. Weights are widths of labels, in bits."""
-
-    measure = staticmethod(utility.kl_divergence)
 
     def __init__(self, table: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
         super().__init__(table, hierarchies)
@@ -200,7 +187,6 @@ class Divergence(Cost):
 class QueryError(Cost):
     """`utility.query_error`: no short cut, so every satisfying node is measured in full. Not monotone."""
 
-    measure = staticmethod(utility.query_error)
     monotone = False
     needs_table = True
 
@@ -209,12 +195,123 @@ class QueryError(Cost):
         raise InternalError("the error of queries was asked for without a table")
 
 
-COSTS: Mapping[str, type[Cost]] = {
-    "loss": Loss,
-    "entropy": NonuniformEntropy,
-    "discernibility": Discernibility,
-    "class_size": ClassSize,
-    "divergence": Divergence,
-    "query_error": QueryError,
+Extreme = Callable[[int], float]
+"""What a measure can come to, for a table of so many records."""
+
+
+@dataclass(frozen=True)
+class UtilityMeasure:
+    """How much of a table is left, or lost.
+
+    Attributes:
+        name: in a policy, if a search can minimise it; see `policy.mechanisms.measures`.
+        title: at the head of a line of a report.
+        what: what it is, in a sentence.
+        unit: a share of a whole, a plain number, or bits.
+        exact: the measure; less is better.
+        fast: what a search uses instead; None if it cannot minimise this.
+        best, worst: where what is shown begins and ends.
+        shown: what a report shows in place of it.
+    """
+
+    name: str
+    title: str
+    what: str
+    unit: Literal["share", "number", "bits"]
+    exact: Callable[[Comparison], float]
+    fast: type[Cost] | None
+    best: Extreme
+    worst: Extreme
+    shown: Callable[[Comparison], float]
+
+
+def _constant(value: float) -> Extreme:
+    return lambda _: value
+
+
+MEASURES: Mapping[str, UtilityMeasure] = {
+    measure.name: measure
+    for measure in (
+        UtilityMeasure(
+            "loss",
+            "information kept",
+            "Granularity, 1 − GIL: the mean over records and columns of 1 − (values covered − 1)/(values of the domain "
+            "− 1). A suppressed record keeps nothing.",
+            "share",
+            exact=utility.loss,
+            fast=Loss,
+            best=_constant(1.0),
+            worst=_constant(0.0),
+            shown=utility.information_kept,
+        ),
+        UtilityMeasure(
+            "entropy",
+            "entropy lost",
+            "Non-uniform entropy: −log₂ of how likely the true value is among those that look alike, relative to "
+            "suppressing everything; rare values tell more.",
+            "share",
+            exact=utility.nonuniform_entropy,
+            fast=NonuniformEntropy,
+            best=_constant(0.0),
+            worst=_constant(1.0),
+            shown=utility.nonuniform_entropy,
+        ),
+        UtilityMeasure(
+            "discernibility",
+            "discernibility",
+            "Each record costs as many records as it cannot be told from; a suppressed one, all of them.",
+            "number",
+            exact=utility.discernibility,
+            fast=Discernibility,
+            best=lambda records: records,
+            worst=lambda records: records**2,
+            shown=utility.discernibility,
+        ),
+        UtilityMeasure(
+            "class_size",
+            "average crowd",
+            "Records divided by crowds, all suppressed ones being one crowd.",
+            "number",
+            exact=utility.average_class_size,
+            fast=ClassSize,
+            best=_constant(1),
+            worst=lambda records: records,
+            shown=utility.average_class_size,
+        ),
+        UtilityMeasure(
+            "divergence",
+            "KL divergence",
+            "How far the distribution that the release suggests, spread evenly over what its labels cover, is from the "
+            "table’s.",
+            "bits",
+            exact=utility.kl_divergence,
+            fast=Divergence,
+            best=_constant(0),
+            worst=_constant(math.inf),
+            shown=utility.kl_divergence,
+        ),
+        UtilityMeasure(
+            "pmse",
+            "pMSE",
+            "How well published records can be told from records of the table by two columns at a time.",
+            "number",
+            exact=utility.pmse,
+            fast=None,
+            best=_constant(0),
+            worst=_constant(0.25),
+            shown=utility.pmse,
+        ),
+        UtilityMeasure(
+            "query_error",
+            "query error",
+            "The mean relative error of all counts of one or two columns, estimated from the release. See below.",
+            "share",
+            exact=utility.query_error,
+            fast=QueryError,
+            best=_constant(0.0),
+            worst=_constant(math.inf),
+            shown=utility.query_error,
+        ),
+    )
 }
-"""What can be minimised, by the names used in policies."""
+"""All of them, in the order of the report."""
