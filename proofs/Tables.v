@@ -177,6 +177,17 @@ case: eqVneq => [-> | neq]; congr (published _ _); apply: eq_card => i; rewrite 
 by case: (boolP (i \in A)) => [/inA -> | //]; rewrite eq_sym (negbTE neq) !andbF.
 Qed.
 
+(* Tables that agree outside one cell are as private as that cell. *)
+Lemma release_one_cell b E d k (T1 T2 : {set I}) c0 : 0 < b -> b < 1 ->
+    T1 :\: [set i | cell i == c0] = T2 :\: [set i | cell i == c0] ->
+    (forall U, law b k #|part T1 c0| U <= E * law b k #|part T2 c0| U + d) ->
+  forall S, release b k T1 S <= E * release b k T2 S + d.
+Proof.
+move=> b_gt0 b_lt1 same bound S; rewrite !(release_cell _ _ _ _ c0) same.
+rewrite -[d](expect_const b (T2 :\: [set i | cell i == c0])) -expectZ -expectD.
+exact: expect_le.
+Qed.
+
 End Cells.
 End Sampling.
 
@@ -206,16 +217,14 @@ move=> b_gt0 b_lt1; split=> [tables n S | cells I C X record g T r S r_in].
   have := tables [finType of 'I_n.+1] [finType of unit] unit (fun=> tt) (fun u => u) setT ord0 (fun x => S (x tt)) (in_setT _).
   rewrite (value n.+1 setT) ?cardsT ?card_ord // (value n (setT :\ ord0)) //.
   by have := cardsD1 ord0 [set: 'I_n.+1]; rewrite inE cardsT card_ord add1n => -[<-].
-set cell := g \o record; pose c0 := cell r; pose K := [set i | cell i == c0].
-have outer : (T :\ r) :\: K = T :\: K.
+set cell := g \o record.
+have outer : (T :\ r) :\: [set i | cell i == cell r] = T :\: [set i | cell i == cell r].
   by rewrite setDDl; congr (_ :\: _); apply/setUidPr; rewrite sub1set inE.
-have card_T : #|part cell T c0| = #|part cell (T :\ r) c0|.+1.
+have card_T : #|part cell T (cell r)| = #|part cell (T :\ r) (cell r)|.+1.
   rewrite (cardsD1 r) !inE r_in eqxx /= add1n; congr _.+1; apply: eq_card => i.
   by rewrite !inE andbA.
-rewrite !(release_cell _ _ _ _ _ c0) -/K outer card_T.
-set n := #|part cell (T :\ r) c0|; pose U := T :\: K.
-by split; rewrite -[d](expect_const b U) -expectZ -expectD; apply: expect_le => // B _;
-  case: (cells n (fun j => S [ffun c => if c == c0 then j else published k #|part cell B c|])).
+by split; apply: (@release_one_cell _ _ _ cell _ _ _ _ _ _ (cell r)) => // U;
+  rewrite card_T; case: (cells #|part cell (T :\ r) (cell r)| U).
 Qed.
 
 (* The smallest delta of whole tables is the smallest delta of one cell. *)

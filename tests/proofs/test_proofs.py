@@ -86,6 +86,12 @@ MUTANTS = {
         "loss b E a J n : R := (1 - tail b J.+1 n)",
     ),
     "a lower threshold": ("Tables", "published k #|part A c|]", "published k.-1 #|part A c|]"),
+    "half of a neighbour": (
+        "Groups",
+        "law b k (n + a) S <= E * law b k n S + d /",
+        "law b k n S <= E * law b k n S + d /",
+    ),
+    "another counter-example": ("Choice", "(#|A :\\ t| - 19))%N.", "(#|A :\\ t| - 9))%N."),
     "another sampling": ("Tables", "(1 - b) ^+ #|T :\\: A|", "(1 - b) ^+ #|T|"),
 }
 
