@@ -61,7 +61,7 @@ COMMON: dict[Path_, str] = {
         "promise",
         "together",
     ): "If it is one of several releases made at once: how many, and what they promise together. Else nothing.",
-    ("promise", "void"): "Nothing, or why nothing is promised: drawn from predictable bits, for tests.",
+    ("promise", "void"): "Nothing, or why nothing is promised: a rehearsal, or drawn from predictable bits, for tests.",
     ("mechanism", "name"): "The mechanism.",
     ("mechanism", "levels"): "The level at which each column is shown.",
     ("assumptions",): "Premises that nobody can check from outside, each a sentence.",
@@ -294,7 +294,8 @@ def _checks(checks: Mapping[str, list[str]]) -> str:
     for mechanism, names in checks.items():
         lines.append(f"\nOf `{mechanism}` besides:\n\n")
         lines.extend(f"- {name}\n" for name in names if name not in shared)
-    lines.append("\nWith a public key, or if the certificate is signed:\n\n- the signature\n")
+    lines.append("\nIf the certificate is signed:\n\n- the signature is by the key that it names\n")
+    lines.append("\nWith a public key:\n\n- the signature is by the key given\n")
     lines.append(RIGOROUS)
     return "".join(lines)
 

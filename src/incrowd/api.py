@@ -257,10 +257,17 @@ def compare(
 
 
 def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous: bool = False) -> Verification:
-    """Check a published folder against its certificate, without the original data."""
-    from incrowd.releases import verify as verifying
+    """Check a published folder against its certificate, without the original data.
 
-    return verifying.verify(folder, public_key, rigorous=rigorous)
+    Args:
+        folder: the published one.
+        public_key: a PEM file with the public key of the publisher; if given, the certificate must be signed by it.
+        rigorous: compare the numbers of the promise with enclosures by ball arithmetic, too.
+    """
+    from incrowd.releases import verify as verifying
+    from incrowd.reports.again import report_again
+
+    return verifying.verify(folder, public_key, remake=report_again, rigorous=rigorous)
 
 
 def estimate(
@@ -279,16 +286,19 @@ def estimate(
     return estimating.estimate(folder, [by] if isinstance(by, str) else by, method=method, mean=mean)
 
 
-def make_keys(secret: str | Path, public: str | Path) -> None:
-    """Write a new pair of Ed25519 keys: the secret one for signing, the public one to be passed on."""
+def make_keys(secret: str | Path, public: str | Path) -> str:
+    """Write a new pair of Ed25519 keys: the secret one for signing, the public one to be passed on.
+
+    What is returned is the public key's fingerprint.
+    """
     from incrowd.files import require_absent, write_whole
-    from incrowd.releases.certificate import make_keys
+    from incrowd.releases.certificate import key_fingerprint, make_keys
 
     for path in (secret, public):
         require_absent(path, remedy="Choose another name.")
     secret_pem, public_pem = make_keys()
     write_whole(secret, secret_pem).chmod(0o600)
-    write_whole(public, public_pem)
+    return key_fingerprint(write_whole(public, public_pem))
 
 
 # --- any table ----------------------------------------------------------------------------------------------------

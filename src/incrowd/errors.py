@@ -37,6 +37,7 @@ CODES: Mapping[str, str] = {
     "domain-file": "A file that lists the values of a domain cannot be read as such.",
     "matrix-invalid": "A transition matrix does not fit the values of its attribute, or its file cannot be read.",
     "policy-file": "A policy, or a file that it names, cannot be read.",
+    "policy-unconfirmed": "A policy is a draft with parts that were read off the data and that nobody has confirmed.",
     "policy-syntax": "A policy is not written in the YAML that policies are written in.",
     "policy-invalid": "A policy says things that do not exist, are out of range or do not go together.",
     # hierarchies

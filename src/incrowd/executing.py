@@ -29,6 +29,7 @@ from incrowd.releases.release import (
     internal_folder,
     measured,
     table_name,
+    void_of,
     write_around,
 )
 
@@ -47,7 +48,7 @@ class Derived:
     secure: bool
 
 
-def require_sense(policy: Policy, folder: str | Path | None, copies: int) -> None:
+def require_sense(policy: Policy, folder: str | Path | None, copies: int, *, rehearse: bool) -> None:
     """Whether executors can write what a policy asks for, as far as that can be seen without the table.
 
     Raises:
@@ -59,6 +60,7 @@ def require_sense(policy: Policy, folder: str | Path | None, copies: int) -> Non
         ("write Parquet files only (output: parquet)", asked is None or asked.output != "parquet"),
         ("write one release at a time", copies > 1),
         ("need a folder to write the release to", folder is None),
+        ("rehearse nothing", rehearse),
     )
     for what, holds in wrong:
         if holds:
@@ -117,6 +119,7 @@ def release_by_executors(
     settings = pram.decided(settings, count_records(source, codings))
     rows, sets = records_of(source, codings), looked_at(settings)
     bits = Derived(DerivedBits.kind if randomness.secure else randomness.kind, randomness.secure)
+    void = void_of(bits, rehearse=False)
     with appearing_folders(folder) as (public, internal), _scratch(folder) as scratch:
         require_executors(rows.frame.sparkSession, scratch)
         tell("reading", 0.5)
@@ -135,9 +138,9 @@ def release_by_executors(
             # Cells that are lost meanwhile are drawn again, from the table as it is then.
             require_same(written.parts == published.parts)
             files = _moved(parts, public / table_name("parquet"))
-        report = pram_report.public_report(policy, settings, published, statement, void=not bits.secure)
-        compared = pram_report.compared(policy, attributes, settings, truth, published, void=not bits.secure)
-        certificate = certify(policy, statement, published.columns, None, bits, files, report)
+        report = pram_report.public_report(policy, settings, published, statement, void=void)
+        compared = pram_report.compared(policy, attributes, settings, truth, published, void=void)
+        certificate = certify(policy, statement, published.columns, None, bits, files, report, void)
         release = Release(
             load=lambda: _read(folder),
             certificate=sign(certificate),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
     from incrowd.policy import Policy
+    from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
     from incrowd.releases.entries import Promise
     from incrowd.releases.kinds import Made
@@ -34,6 +35,7 @@ def release(
     engine: str | None = None,
     most_cells: int | None = None,
     write_with: str = "driver",
+    rehearse: bool = False,
     progress: Progress | None = None,
     _source: RandomSource | None = None,
 ) -> Release:
@@ -55,6 +57,8 @@ def release(
         most_cells: how many different rows a cluster may hand over at most.
         write_with: "executors" to let those of the cluster redraw and write a randomised table (mechanism `pram`) that
             this machine could not hold. They must reach the folder; the table is a folder of parts then.
+        rehearse: look at what would come out, of a draft that nobody has confirmed perhaps: nothing is charged, and the
+            release is void, which its certificate, its report and the name of each of its files say.
         progress: called with what is being done and the part of it that is done.
     """
     return release_copies(
@@ -68,6 +72,7 @@ def release(
         engine=engine,
         most_cells=most_cells,
         write_with=write_with,
+        rehearse=rehearse,
         progress=progress,
         _source=_source,
     )[0]
@@ -85,6 +90,7 @@ def release_copies(
     engine: str | None = None,
     most_cells: int | None = None,
     write_with: str = "driver",
+    rehearse: bool = False,
     progress: Progress | None = None,
     _source: RandomSource | None = None,
 ) -> list[Release]:
@@ -103,30 +109,19 @@ def release_copies(
             progress(what, part)
 
     plan = read_policy(policy)
-    if plan.release is None:
-        raise PolicyError(
-            "The policy does not say how to release.",
-            code="policy-invalid",
-            remedy="Give it a section 'release'.",
-        )
-    if copies < 1:
-        raise ParameterError("At least one release must be asked for.", code="parameter-range")
-    if write_with not in ("driver", "executors"):
-        raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
-    if write_with == "executors":
-        from incrowd.executing import release_by_executors, require_sense, require_spark
-
-        require_sense(plan, folder, copies)
+    section = _require_sense(plan, folder, copies, write_with, rehearse=rehearse)
     key = None if sign_with is None else load_secret_key(sign_with)
     folders = [] if folder is None else release_folders(folder, copies)
     for place in folders:
         require_free(place)
-    kind = kind_of(plan.release.mechanism)
+    kind = kind_of(section.mechanism)
     attributes = codings(plan, show_values=show_values)
     settings = kind.settle(plan, attributes, copies)
     reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
     source = RandomSource() if _source is None else _source
     if write_with == "executors":
+        from incrowd.executing import release_by_executors, require_spark
+
         return [
             release_by_executors(
                 plan,
@@ -147,12 +142,12 @@ def release_copies(
     with ExitStack() as stack:
         # A folder that cannot be made is found out before the budget is spent.
         stages = [stack.enter_context(staged(place)) for place in folders]
-        settle = _charge(plan, kind.spending(settings), copies)
+        settle = _uncharged if rehearse else _charge(plan, kind.spending(settings), copies)
         for number in range(copies):
             tell("drawing", number / copies)
             drawn, stage = kind.draw(prepared, source), stages[number] if stages else None
             with nullcontext() if stage is None else writing(stage.folder):
-                one = _make(plan, attributes, settings, counted, drawn, source, copies, stage)
+                one = _make(plan, attributes, settings, counted, drawn, source, copies, stage, rehearse=rehearse)
                 one = one if key is None else replace(one, certificate=sign(one.certificate, key))
                 if stage is not None:
                     write_around(one, stage.public, stage.internal, internal_folder(stage.folder))
@@ -166,6 +161,29 @@ def release_copies(
             settle(digest)
     tell("done", 1.0)
     return [replace(one, settle=lambda: settle(digest)) for one in made]
+
+
+def _require_sense(
+    plan: Policy, folder: str | Path | None, copies: int, write_with: str, *, rehearse: bool
+) -> PolicyRelease:
+    """Refuse what can be refused at a glance; the policy's section about the release."""
+    if plan.release is None:
+        raise PolicyError(
+            "The policy does not say how to release.",
+            code="policy-invalid",
+            remedy="Give it a section 'release'.",
+        )
+    if not rehearse:
+        plan.require_confirmed()
+    if copies < 1:
+        raise ParameterError("At least one release must be asked for.", code="parameter-range")
+    if write_with not in ("driver", "executors"):
+        raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
+    if write_with == "executors":
+        from incrowd.executing import require_sense
+
+        require_sense(plan, folder, copies, rehearse=rehearse)
+    return plan.release
 
 
 def read_policy(policy: Any) -> Policy:
@@ -262,6 +280,10 @@ def _open(
     )
 
 
+def _uncharged(_: str) -> None:
+    """Of a rehearsal no ledger knows."""
+
+
 def _charge(policy: Policy, promise: Promise, copies: int) -> Callable[[str], None]:
     """Spend the budget, on disk, before anything is drawn. What is returned tells the ledger what was published."""
     if policy.ledger is None or policy.release is None:
@@ -301,20 +323,22 @@ def _make(
     source: RandomSource,
     copies: int,
     stage: Staged | None,
+    *,
+    rehearse: bool,
 ) -> Release:
     """Certificate and reports around what the mechanism gave; if there are folders already, its table is in them."""
     from concurrent.futures import ThreadPoolExecutor
     from importlib import import_module
 
     from incrowd.releases.kinds import kind_of
-    from incrowd.releases.release import Release, certify, files_of
+    from incrowd.releases.release import Release, certify, files_of, void_of
 
     name = made.statement.mechanism["name"]
     reports = import_module(f"incrowd.reports.{name}_report")
-    void = not source.secure
+    void = void_of(source, rehearse=rehearse)
     with ThreadPoolExecutor(1) as aside:
         # As slow as the reports, and independent of them.
-        files = aside.submit(files_of, policy, made.published, None if stage is None else stage.public)
+        files = aside.submit(files_of, policy, made.published, None if stage is None else stage.public, void)
         report = reports.public_report(policy, settings, made.published, made.statement, void=void)
         internal = {
             "report.html": reports.internal_report(policy, attributes, settings, table, made, void=void),
@@ -324,7 +348,7 @@ def _make(
     published = made.published  # without the rest, which is not for those who get the release
     return Release(
         load=lambda: published,
-        certificate=certify(policy, made.statement, published.columns, together, source, files.result(), report),
+        certificate=certify(policy, made.statement, published.columns, together, source, files.result(), report, void),
         policy=policy.with_levels(made.levels),
         report=report,
         internal=internal,

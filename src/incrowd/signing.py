@@ -17,8 +17,9 @@ from incrowd.errors import InputError
 from incrowd.files import read_ordinary
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+_ALGORITHM = "Ed25519"
 _LARGEST_KEY = 1 << 16
 
 
@@ -94,35 +95,68 @@ def sign(document: Mapping[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
     public = key.public_key().public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     sealed = seal(document)
     signature = {
-        "algorithm": "Ed25519",
+        "algorithm": _ALGORITHM,
         "public_key": base64.b64encode(public).decode(),
         "value": base64.b64encode(key.sign(_signed(sealed))).decode(),
     }
     return {**sealed, "signature": signature}
 
 
-def signature_is_valid(document: Mapping[str, Any], public_key_file: str | Path | None = None) -> bool:
-    """Whether the signature is by the key that it names, and that key is the one in the file, if one is given."""
-    from cryptography.exceptions import InvalidSignature
+def fingerprint(public: Ed25519PublicKey) -> str:
+    """By what people tell public keys apart: the SHA-256 of the key as DER, which other programs print too."""
     from cryptography.hazmat.primitives import serialization
+
+    der = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return f"SHA256:{sha256(der)}"
+
+
+def load_public_key(path: str | Path) -> Ed25519PublicKey:
+    """The public key in a PEM file."""
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        key = serialization.load_pem_public_key(_read_key(path))
+    except ValueError:
+        raise _wrong_key(path) from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise _wrong_key(path)
+    return key
+
+
+def key_fingerprint(path: str | Path) -> str:
+    """The fingerprint of the public key in a PEM file."""
+    return fingerprint(load_public_key(path))
+
+
+def signer(document: Mapping[str, Any]) -> str | None:
+    """The fingerprint of the key that signed a document; None if it is not signed, or not by the key that it names."""
+    from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     signature = document.get("signature")
     try:
-        named = base64.b64decode(signature["public_key"], validate=True)  # type: ignore[index]
-        value = base64.b64decode(signature["value"], validate=True)  # type: ignore[index]
-        Ed25519PublicKey.from_public_bytes(named).verify(value, _signed(document))
+        named, value = (_from_base64(signature[key]) for key in ("public_key", "value"))  # type: ignore[index]
+        public = Ed25519PublicKey.from_public_bytes(named)
+        public.verify(value, _signed(document))
     except (InvalidSignature, KeyError, TypeError, ValueError):
-        return False
-    if public_key_file is None:
-        return True
-    try:
-        expected = serialization.load_pem_public_key(_read_key(public_key_file))
-    except ValueError:
-        raise _wrong_key(public_key_file) from None
-    if not isinstance(expected, Ed25519PublicKey):
-        raise _wrong_key(public_key_file)
-    return expected.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw) == named
+        return None
+    return fingerprint(public) if signature["algorithm"] == _ALGORITHM else None  # type: ignore[index]
+
+
+def _from_base64(text: str) -> bytes:
+    """What a text stands for, if it is the one text that does."""
+    found = base64.b64decode(text, validate=True)
+    if base64.b64encode(found).decode() != text:
+        raise ValueError("this is written otherwise")
+    return found
+
+
+def signature_is_valid(document: Mapping[str, Any], public_key_file: str | Path | None = None) -> bool:
+    """Whether the signature is by the key that it names, and that key is the one in the file, if one is given."""
+    expected = None if public_key_file is None else key_fingerprint(public_key_file)
+    found = signer(document)
+    return found is not None and expected in (None, found)
 
 
 def _signed(document: Mapping[str, Any]) -> bytes:

@@ -41,7 +41,9 @@ def make_questionnaire(
     if output is not None and not overwrite:
         require_absent(output)
     said = read_texts(texts) if isinstance(texts, str | Path) else texts
-    made = questionnaire_of(read_policy(policy), records=records, texts=said)
+    plan = read_policy(policy)
+    plan.require_confirmed()
+    made = questionnaire_of(plan, records=records, texts=said)
     if sign_with is not None:
         made = made.signed(load_secret_key(sign_with))
     if output is not None:

@@ -133,14 +133,14 @@ def edit_policy(text: str, place: Sequence[str], content: Any) -> str:
 
 
 def unconfirmed(text: str) -> dict[str, list[str]]:
-    """What a draft asks a person to confirm, by attribute."""
+    """What a draft asks a person to confirm, by attribute; what is about none of them under an empty name."""
     from incrowd.policy.editing import unconfirmed
 
     return unconfirmed(text)
 
 
 def confirm(text: str, attribute: str) -> str:
-    """The text of a draft after a person has confirmed what it says about an attribute."""
+    """The text of a draft after a person has confirmed what it says about an attribute, or (for "") about the rest."""
     from incrowd.policy.editing import confirm
 
     return confirm(text, attribute)

@@ -97,6 +97,17 @@ def test_confirming_removes_the_marks_and_nothing_else():
     assert api.confirm(TEXT, "nobody") == TEXT
     quoted = 'attributes:\n  a:\n    domain: ["x # CONFIRM y"]\n'
     assert api.confirm(quoted, "a") == quoted
+    assert api.unconfirmed(quoted) == {}
+
+
+def test_what_is_about_no_attribute_is_confirmed_apart():
+    text = TEXT.replace("incrowd: 1", "# CONFIRM all of it\nincrowd: 1 # CONFIRM the version", 1)
+    assert api.unconfirmed(text) == {
+        "": ["CONFIRM all of it", "CONFIRM incrowd: the version"],
+        "age": ["CONFIRM rounded; what can occur?"],
+    }
+    assert api.confirm(text, "") == TEXT
+    assert api.unconfirmed(api.confirm(text, "age")) == {"": api.unconfirmed(text)[""]}
 
 
 def test_what_is_not_yaml_is_refused():

@@ -15,9 +15,12 @@ def keys(name: str, as_json: bool) -> None:
     from incrowd import api
 
     secret, public = f"{name}.secret.pem", f"{name}.public.pem"
-    api.make_keys(secret, public)
+    fingerprint = api.make_keys(secret, public)
     emit(
-        {"secret": secret, "public": public},
+        {"secret": secret, "public": public, "fingerprint": fingerprint},
         as_json=as_json,
-        render=lambda console: console.print(f"Keep {safe(secret)} to yourself; pass {safe(public)} on."),
+        render=lambda console: console.print(
+            f"Keep {safe(secret)} to yourself; pass {safe(public)} on.\nIts fingerprint is {fingerprint}.",
+            soft_wrap=True,
+        ),
     )

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Who writes a randomised table of a Spark cluster; executors can, if this machine could not hold it.",
 )
+@click.option(
+    "--rehearse", is_flag=True, help="Look at what would come out, of a draft too: uncharged, and void in every file."
+)
 @json_option
 def release(
     policy: str,
@@ -43,6 +46,7 @@ def release(
     show_values: bool,
     reading: dict[str, Any],
     write_with: str,
+    rehearse: bool,
     as_json: bool,
 ) -> None:
     """Publish a table as its policy says: the release, its certificate and a report.
@@ -50,8 +54,12 @@ def release(
     The folder holds what may be passed on: the table, certificate.json and report.html. Beside it, in FOLDER.internal,
     is what only the publisher may see. Both appear complete or not at all.
 
+    A draft of `incrowd init` is refused until a person has confirmed what is marked in it. --rehearse shows what would
+    come out all the same: nothing is charged, and the certificate, the report and each file's name say that it is void.
+
     \b
     incrowd release census.yaml -o census-2026
+    incrowd release draft.yaml -o a-look --rehearse
     """
     from incrowd import api
 
@@ -64,6 +72,7 @@ def release(
             sign_with=sign_with,
             show_values=show_values,
             write_with=write_with,
+            rehearse=rehearse,
             progress=tell,
             **reading,
         )
@@ -78,13 +87,14 @@ def release(
 def payload_of(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:
     """What `--json` prints about a release."""
     table = next(name for name in certificate["files"] if name.startswith("release.")).partition("/")[0]
+    report = next(name for name in certificate["files"] if name.startswith("report."))
     promise, mechanism = certificate["promise"], certificate["mechanism"]
     said = {key: value for key, value in promise.items() if key not in ("grounds", "together")}
     made = {key: value for key, value in mechanism.items() if key not in ("levels", "levels_chosen")}
     return {
         "release": str(folder / table),
-        "certificate": str(folder / "certificate.json"),
-        "report": str(folder / "report.html"),
+        "certificate": str(folder / f"certificate{report.removeprefix('report').removesuffix('.html')}.json"),
+        "report": str(folder / report),
         "internal": str(internal),
         "guarantee": {**made, **said, "mechanism": made.pop("name")},
         "levels": mechanism["levels"],
@@ -108,12 +118,12 @@ def show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> Non
     """What a person sees of releases."""
     for result in results:
         promise = result["guarantee"]
-        console.print("[bold]Published[/]")
+        console.print("[bold]Published[/]" if promise["void"] is None else "[bold red]Void[/]")
         console.print(f"  release      {safe(result['release'])}")
         console.print(f"  certificate  {safe(result['certificate'])}")
         console.print(f"  report       {safe(result['report'])}")
         console.print(f"  for you only {safe(result['internal'])}/")
-        console.print(safe(promise["in_words"]), soft_wrap=True)
+        console.print(safe(promise["void"] or promise["in_words"]), soft_wrap=True)
         for said in _columns(result["levels"], result["hidden"]):
             console.print(safe(said), soft_wrap=True)
     if empty:

@@ -22,13 +22,19 @@ if TYPE_CHECKING:
 def verify(folder: str, key: str | None, rigorous: bool, as_json: bool) -> int:
     """Check a release against its certificate, without the original data.
 
-    Counts every crowd again, derives ε and δ again, checks every digest, and says what it must take on trust. The exit
-    code is 0 if every check holds and 3 if one does not.
+    Counts every crowd again, derives ε and δ again, makes the report again, checks every digest, and says which key has
+    signed and what it must take on trust. The exit code is 0 if every check holds and 3 if one does not.
     """
     from incrowd import api
 
     found = api.verify(folder, key, rigorous=rigorous)
-    payload = {"valid": found.valid, "checks": found.checks, "claimed": found.claimed}
+    payload = {
+        "valid": found.valid,
+        "rehearsal": found.rehearsal,
+        "signature": {"key": found.signed_by, "compared": found.compared},
+        "checks": found.checks,
+        "claimed": found.claimed,
+    }
     emit(payload, as_json=as_json, render=lambda console: _show(console, found))
     return 0 if found.valid else FAILED
 
@@ -41,4 +47,7 @@ def _show(console: Console, found: Verification) -> None:
     console.print("[dim]Taken on trust:[/]")
     for claim in found.claimed:
         console.print(f"[dim]·[/] {safe(claim)}", soft_wrap=True)
+    console.print(safe(found.signature), soft_wrap=True)
+    if found.rehearsal:
+        console.print("[bold red]Void[/]: a rehearsal, which promises nothing.")
     console.print("[bold green]Valid[/]" if found.valid else "[bold red]NOT valid[/]")

@@ -80,12 +80,12 @@ def release_of(table: Histogram, questionnaire: Questionnaire) -> Release:
     """The records as a release: certificate and report say that respondents have randomised them."""
     policy = policy_of(questionnaire)
     settings, made = pram.collected(pram.settle(policy, codings(policy), copies=1), table)
-    report = pram_report.public_report(policy, settings, made.published, made.statement, void=False)
+    report = pram_report.public_report(policy, settings, made.published, made.statement, void=None)
     published = made.published
     files = files_of(policy, published)
     return Release(
         load=lambda: published,
-        certificate=certify(policy, made.statement, published.columns, None, Respondents(), files, report),
+        certificate=certify(policy, made.statement, published.columns, None, Respondents(), files, report, None),
         policy=policy,
         report=report,
         internal={QUESTIONNAIRE: questionnaire.to_bytes()},

@@ -14,11 +14,12 @@ from urllib.parse import urlsplit
 
 from incrowd.drafting.conventions import Conventions, understand
 from incrowd.drafting.guessing import ColumnDraft, Line, guess
-from incrowd.drafting.writing import MARK, write
+from incrowd.drafting.writing import write
 from incrowd.errors import DataError, InputError, InternalError
 from incrowd.files import named, require_absent, write_whole
 from incrowd.hierarchy import codings
 from incrowd.policy import Policy, without_password
+from incrowd.policy.reading import MARK
 from incrowd.sources import open_source
 from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.files import find_files

@@ -13,18 +13,17 @@ from typing import Any
 import yaml
 
 from incrowd.drafting.guessing import LONGEST_NAME, ColumnDraft
+from incrowd.policy.reading import MARK
 from incrowd.sources.profile import COMMON
-
-MARK = "CONFIRM"
 
 _WIDTH = 118
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*([ .-][A-Za-z0-9_]+)*")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "drop", "quasi", "sensitive", "inf", "nan"}
 
 _HEAD = """\
-A draft of a policy{of}, made by `incrowd init`. It works as it stands, but parts of it were read off the data, and no \
-guarantee covers those: that a value is listed here would already tell that somebody has it. So a person must decide, \
-and then: incrowd release THIS_FILE -o DIR{engine}
+A draft of a policy{of}, made by `incrowd init`. Parts of it were read off the data, and no guarantee covers those: \
+that a value is listed here would already tell that somebody has it. So a person must decide, and remove each mark; \
+then: incrowd release THIS_FILE -o DIR{engine}. To look at what would come out before that, add --rehearse: it is void.
 """
 
 

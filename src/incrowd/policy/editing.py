@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
 from incrowd.errors import PolicyError
-from incrowd.policy.reading import parse
+from incrowd.policy.reading import MARK, MARKED, parse
 from incrowd.policy.writing import Dumper
 
-_MARK = re.compile(r"\s+# CONFIRM\b.*$")
 _WIDTH = 110
 
 
@@ -49,37 +47,41 @@ def edit(text: str, place: Sequence[str], content: Any) -> str:
 
 
 def confirm(text: str, name: str) -> str:
-    """The text without the marks on an attribute that ask a person to confirm it.
+    """The text without the marks on an attribute that ask a person to confirm it; those outside of all for "".
 
     Raises:
         PolicyError: it is not YAML.
     """
     said = outline(text)
     lines = text.splitlines(keepends=True)
-    found = _span(text, ("attributes", name))
-    if found is None:
-        return text
-    first, last, _ = found
-    for i in range(first, last):
-        end = "\n" if lines[i].endswith("\n") else ""
-        lines[i] = _MARK.sub("", lines[i].rstrip("\n")) + end
+    for mark, owner in _owned_marks(text):
+        if owner == name:
+            line = lines[mark.line - 1]
+            kept = line[: MARKED.search(line).start("mark")].rstrip()  # type: ignore[union-attr]
+            lines[mark.line - 1] = kept and kept + line[len(line.rstrip("\r\n")) :]
     cleared = "".join(lines)
     return cleared if _says(cleared, said) else text
 
 
 def unconfirmed(text: str) -> dict[str, list[str]]:
-    """What a person is still asked to confirm, by attribute."""
-    lines = text.splitlines()
+    """What a person is still asked to confirm, by attribute; what is outside of all of them under ""."""
     asked: dict[str, list[str]] = {}
-    for name in outline(text).get("attributes") or {}:
-        found = _span(text, ("attributes", name))
-        if found is not None:
-            marks = [
-                m.group().strip().removeprefix("# ") for line in lines[found[0] : found[1]] if (m := _MARK.search(line))
-            ]
-            if marks:
-                asked[name] = marks
+    for mark, owner in _owned_marks(text):
+        note = f"{mark.path}: {mark.text}" if mark.path and not owner else mark.text
+        asked.setdefault(owner, []).append(f"{MARK} {note}")
     return asked
+
+
+def _owned_marks(text: str) -> list[tuple[Any, str]]:
+    """Each mark with the attribute in whose lines it stands, or with ""."""
+    document = parse(text)
+    content = document.content if document.marks and isinstance(document.content, dict) else {}
+    spans = {name: _span(text, ("attributes", name)) for name in content.get("attributes") or {}}
+
+    def owner(line: int) -> str:
+        return next((name for name, span in spans.items() if span and span[0] < line <= span[1]), "")
+
+    return [(mark, owner(mark.line or 0)) for mark in document.marks]
 
 
 # --- content ----------------------------------------------------------------------------------------------------------

@@ -36,6 +36,7 @@ class Policy(Section):
     ledger: Ledger | None = Field(default=None, description="Where the budget is kept.")
 
     _base: Path | None = PrivateAttr(default=None)
+    _unconfirmed: tuple[reading.Problem, ...] = PrivateAttr(default=())
 
     @field_validator("incrowd", mode="before")
     @classmethod
@@ -66,9 +67,10 @@ class Policy(Section):
         return self
 
     def model_post_init(self, context: Any) -> None:
-        """Remember the folder of the policy."""
+        """Remember the folder of the policy, and what nobody has confirmed."""
         if isinstance(context, Mapping):
             self._base = context.get("base")
+            self._unconfirmed = context.get("unconfirmed", ())
 
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
@@ -91,7 +93,7 @@ class Policy(Section):
         if document.content is None:
             raise reading.refusal([reading.Problem(None, "", "it is empty")], document.name)
         try:
-            policy = cls.model_validate(document.content, context={"base": folder})
+            policy = cls.model_validate(document.content, context={"base": folder, "unconfirmed": document.marks})
         except ValidationError as error:
             raise reading.refusal(reading.explain(error, document, _section), document.name) from None
         absent = [
@@ -107,6 +109,20 @@ class Policy(Section):
     def published(self) -> dict[str, Attribute]:
         """The attributes that are not dropped."""
         return {name: attribute for name, attribute in self.attributes.items() if attribute.role != "drop"}
+
+    @property
+    def unconfirmed(self) -> tuple[reading.Problem, ...]:
+        """What a draft has read off the data and nobody has confirmed: line, key and what is asked."""
+        return self._unconfirmed
+
+    def require_confirmed(self) -> None:
+        """Refuse a draft as it is: of what was read off the data no promise holds.
+
+        Raises:
+            PolicyError: something is to be confirmed.
+        """
+        if self.unconfirmed:
+            raise reading.to_be_confirmed(self.unconfirmed)
 
     @property
     def base(self) -> Path:
@@ -134,7 +150,11 @@ class Policy(Section):
         for name, level in levels.items():
             content["attributes"][name]["level"] = level
         content.get("release", {}).pop("selection_epsilon", None)
-        return type(self).from_dict(content, self._base)
+        return self._like(content, self._base)
+
+    def _like(self, content: Mapping[str, Any], base: Path | None) -> Self:
+        """A policy made of this one; what nobody has confirmed here is not confirmed there."""
+        return self._read(reading.Document(content, marks=self.unconfirmed), base)
 
     def relocated(self, folder: str | Path) -> Self:
         """The same policy as it must be written in another folder: its relative paths lead to the same files."""
@@ -151,20 +171,44 @@ class Policy(Section):
         for section in ("data", "ledger"):
             if "path" in content.get(section, {}):
                 content[section]["path"] = moved(content[section]["path"])
-        return type(self).from_dict(content)
+        return self._like(content, None)
 
     def to_yaml(self) -> str:
-        """The policy as a file would say it, defaults left out. Relative paths stay as they are."""
-        return writing.to_yaml(self)
+        """The policy as a file would say it, defaults left out. Relative paths stay as they are.
 
-    def canonical(self) -> dict[str, Any]:
+        What is to be confirmed is marked on top.
+        """
+        return reading.written_marks(self.unconfirmed) + writing.to_yaml(self)
+
+    def canonical(self, digests: Mapping[reading.Place, str] | None = None) -> dict[str, Any]:
         """What the policy says, in one form for all ways of saying it, ready for JSON and fit to be published.
 
         Defaults are filled in. A file stands there by the SHA-256 of its content. Left out is what differs from
         machine to machine and decides nothing about the release: where the data and the ledger are, and how the data
-        is written down.
+        is written down; and all that is said of a column that is dropped.
+
+        Args:
+            digests: those of the files that it names, if they are known; otherwise the files are read.
         """
-        return writing.canonical(self, {place: self.resolve(spec.file) for place, spec in self.files().items()})
+        if digests is None:
+            digests = {place: writing.file_digest(self.resolve(spec.file)) for place, spec in self.files().items()}
+        dropped = {name: Attribute(role="drop") for name in self.attributes if name not in self.published}
+        return writing.canonical(self.model_copy(update={"attributes": {**self.attributes, **dropped}}), digests)
+
+    @classmethod
+    def from_canonical(cls, content: Any) -> Self:
+        """The policy that has this canonical form. The files that it names are called by their digests, and not opened.
+
+        Raises:
+            PolicyError: no policy has.
+        """
+        policy = cls.from_dict(writing.readable(content))
+        digests = {place: spec.file for place, spec in policy.files().items()}
+        named = all(map(writing.is_digest, digests.values()))
+        if not named or writing.digest(policy.canonical(digests)) != writing.digest(content):
+            problem = reading.Problem(None, "", "this is not the canonical form of a policy")
+            raise reading.refusal([problem], "The policy")
+        return policy
 
     def digest(self) -> str:
         """SHA-256 of `canonical`: the same for two policies that say the same."""

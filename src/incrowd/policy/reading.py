@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,9 @@ from incrowd.files import read_ordinary
 
 Place = tuple[str | int, ...]
 
+MARK = "CONFIRM"
+"""Begins a comment on what a draft has read off the data, until a person has confirmed it and removed the mark."""
+
 LARGEST_FILE = 64 << 20
 _DEEPEST = 40
 _MOST_NODES = 5_000_000
@@ -28,6 +31,7 @@ _SHOWN = 10
 _PLAIN_TAGS = {None, "!", *(f"tag:yaml.org,2002:{t}" for t in ("str", "int", "float", "bool", "null", "seq", "map"))}
 _NULLS = ("", "~", "null", "Null", "NULL")
 _FOLDED = re.compile("[\x85\u2028\u2029]")  # ends of lines to YAML, and part of a text to everybody else
+MARKED = re.compile(rf"(?:^|\s)(?P<mark># {MARK}\b)(?P<note>.*)$")
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml where it is there
 
 
@@ -51,11 +55,13 @@ class Document:
         content: mappings, lists, texts and None.
         name: what the policy is called in messages.
         lines: the line of each key and item, by its path.
+        marks: what a person is still asked to confirm.
     """
 
     content: Any
     name: str = "The policy"
     lines: Mapping[Place, int] = field(default_factory=dict)
+    marks: tuple[Problem, ...] = ()
 
     def line(self, place: Place) -> int | None:
         """The line of the nearest thing that encloses the place."""
@@ -101,13 +107,40 @@ def parse(text: str, name: str = "The policy") -> Document:
         said = f'the character U+{ord(found.group()):04X} would be taken for the end of a line; write it as "\\u'
         raise _syntax(text.count("\n", 0, found.start()) + 1, f'{said}{ord(found.group()):04x}" in quotes', name)
     try:
-        return _Builder(text, name).document()
+        document = _Builder(text, name).document()
+        return replace(document, marks=tuple(_marks(text, document.lines)))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         said = ", ".join(part for part in (error.context, error.problem) if part)
         raise _syntax(mark.line + 1 if mark else None, said, name) from None
     except yaml.YAMLError:
         raise _syntax(None, "it contains characters that YAML does not allow", name) from None
+
+
+def _marks(text: str, lines: Mapping[Place, int]) -> Iterator[Problem]:
+    """Comments that begin with the mark, each with the key that it stands behind; with none if it has its own line."""
+    if MARK not in text:
+        return
+    quoted = [_extent(token) for token in yaml.scan(text, Loader=_LOADER) if isinstance(token, yaml.ScalarToken)]
+    for number, line in enumerate(re.split("\r\n|\r|\n", text)):
+        found = MARKED.search(line)
+        if found is None or any(first <= (number, found.start("mark")) < last for first, last in quoted):
+            continue
+        here = "" if not line[: found.start("mark")].strip() else _key(lines, number + 1)
+        yield Problem(number + 1, here, found["note"].strip())
+
+
+def _extent(token: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where a text begins and ends; behind the sign that begins a block there may be a comment."""
+    start, end = token.start_mark, token.end_mark
+    return (start.line + 1, 0) if token.style in ("|", ">") else (start.line, start.column), (end.line, end.column)
+
+
+def _key(lines: Mapping[Place, int], line: int) -> str:
+    """The outermost key that begins in a line, or in the nearest one above it."""
+    nearest = max((found for place, found in lines.items() if place and found <= line), default=0)
+    places: list[Place] = sorted((place for place, found in lines.items() if place and found == nearest), key=len)
+    return ".".join(map(str, places[0])) if places else ""
 
 
 class _Builder:
@@ -216,6 +249,25 @@ def refusal(problems: Iterable[Problem], name: str) -> PolicyError:
         more = f"\n  and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         message = f"{name} has {len(found)} problems:{shown}{more}"
     return PolicyError(message, code="policy-invalid", details={"problems": [problem._asdict() for problem in found]})
+
+
+def to_be_confirmed(marks: Sequence[Problem]) -> PolicyError:
+    """The error of a draft that nobody has confirmed."""
+    shown = "".join(f"\n  {mark}" for mark in marks[:_SHOWN])
+    more = f"\n  and {len(marks) - _SHOWN} more" if len(marks) > _SHOWN else ""
+    return PolicyError(
+        f"The policy is a draft: parts of it were read off the data, and nobody has confirmed them:{shown}{more}",
+        code="policy-unconfirmed",
+        remedy=f"Say, from what you know of the survey, which values there can be, then remove each mark {MARK}. To "
+        "look at what would come out before that: --rehearse (rehearse=True); it is void and costs nothing.",
+        details={"unconfirmed": [mark._asdict() for mark in marks]},
+    )
+
+
+def written_marks(marks: Iterable[Problem]) -> str:
+    """Marks as comments, each on a line of its own."""
+    notes = (f"{mark.path}: {mark.text}" if mark.path else mark.text for mark in marks)
+    return "".join(f"# {MARK} {''.join(c if c.isprintable() else '?' for c in note)}\n" for note in notes)
 
 
 def explain(error: ValidationError, document: Document, section: Callable[[Place], type[BaseModel]]) -> list[Problem]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -50,12 +51,28 @@ def to_yaml(policy: BaseModel) -> str:
     )
 
 
-def canonical(policy: BaseModel, files: Mapping[Place, Path]) -> dict[str, Any]:
+def canonical(policy: BaseModel, digests: Mapping[Place, str]) -> dict[str, Any]:
     """Everything that decides the release, defaults filled in, files by their digests."""
     content: dict[str, Any] = _json(policy.model_dump(exclude=_MACHINE_DEPENDENT))  # type: ignore[arg-type]
-    for place, path in files.items():
-        at(content, place)["file"] = {"sha256": file_digest(path)}
+    for place, found in digests.items():
+        at(content, place)["file"] = {"sha256": found}
     return content
+
+
+def readable(content: Any, place: Place = ()) -> Any:
+    """A canonical form as a policy is read: without the keys that have no value, files named by their digests."""
+    if isinstance(content, list):
+        return [readable(item, (*place, number)) for number, item in enumerate(content)]
+    if not isinstance(content, Mapping) or place[3:] == ("taxonomy",):  # in which no value means: nothing below
+        return content
+    if place[-1:] == ("file",) and content.keys() == {"sha256"}:
+        return content["sha256"]
+    return {key: readable(item, (*place, key)) for key, item in content.items() if item is not None}
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text is a SHA-256 as it is written here."""
+    return re.fullmatch("[0-9a-f]{64}", text) is not None
 
 
 def digest(content: Mapping[str, Any]) -> str:

@@ -68,6 +68,12 @@ def mondrian(table: Histogram, hierarchies: Mapping[str, Hierarchy], demands: Se
     return Local(published, groups, loss / (table.total * len(columns)))
 
 
+def node_labels(hierarchy: Hierarchy) -> Labels:
+    """What a column that is recoded locally may show: the nodes of its hierarchy, whether or not a record has them."""
+    nowhere = Column("", hierarchy.levels[0].labels, np.zeros(0, dtype=np.int64))
+    return _Nodes("", hierarchy, nowhere).labels
+
+
 class _Nodes:
     """The nodes of one column's hierarchy. One that is the same at several levels is one node, called as at the lowest.
 

@@ -6,13 +6,14 @@ stands in a certificate by its digest only, so what it says must be taken on tru
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from incrowd.hierarchy import Hierarchy, codings
-from incrowd.policy import Policy
-from incrowd.releases.kinds import published_attributes
+from incrowd.policy import Attribute, ListFile, Policy, Taxonomy, TreeFile
+from incrowd.recoding.mondrian import node_labels
+from incrowd.releases.kinds import Check, published_attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +35,14 @@ class Held:
         """Whether these may be the labels at a level."""
         if level and not self.whole:
             return True
-        own = list(self.hierarchy.recode(level).labels)
-        return own == list(labels) if self.in_order else len(own) == len(labels) and set(own) == set(labels)
+        return 0 <= level <= self.hierarchy.height and self._are(labels, self.hierarchy.recode(level).labels)
+
+    def has_nodes(self, labels: Sequence[str | None]) -> bool:
+        """Whether these may be the labels of local recoding, which shows all levels side by side."""
+        return not self.whole or self._are(labels, node_labels(self.hierarchy))
+
+    def _are(self, labels: Sequence[str | None], own: Sequence[str | None]) -> bool:
+        return list(own) == list(labels) if self.in_order else len(own) == len(labels) and set(own) == set(labels)
 
     def has_tree(self, labels: Sequence[str | None], level: int, tree: Sequence[Sequence[int]]) -> bool:
         """Whether labels of a level are taken together above it as the codes of a tree take them together."""
@@ -58,31 +65,71 @@ def tree_above(hierarchy: Hierarchy, level: int) -> list[list[int]]:
     return [[int(code) for code in hierarchy.coarsen(level, upper).to] for upper in above]
 
 
+def policy_of(certificate: Mapping[str, Any]) -> Policy:
+    """The policy that stands in a certificate; files are called by their digests, and none is opened.
+
+    Raises:
+        IncrowdError: what stands there is no policy, or says something besides.
+    """
+    return Policy.from_canonical(certificate["policy"])
+
+
 def held_columns(certificate: Mapping[str, Any]) -> dict[str, Held]:
     """The published columns whose values stand in the certificate; no file is opened.
 
     Raises:
         IncrowdError: what stands there is no policy.
     """
-    written: dict[str, dict[str, Any]] = {}
-    for name, attribute in published_attributes(certificate).items():
-        domain, hierarchy = _given(attribute["domain"]), _given(attribute["hierarchy"])
-        if _in_file(domain) or (domain is None and _in_file(hierarchy) and attribute["type"] != "boolean"):
-            continue
-        written[name] = {**attribute, "domain": domain, "hierarchy": None if _in_file(hierarchy) else hierarchy}
-    if not written:
-        return {}
-    missing = certificate["policy"]["data"]["missing_values"]
-    content = {"incrowd": 1, "data": {"missing_values": missing}, "attributes": written}
-    listed = certificate["policy"]["attributes"]
+    policy = policy_of(certificate)
+    held: dict[str, Attribute] = {}
+    for name, attribute in policy.published.items():
+        in_file = isinstance(attribute.hierarchy, TreeFile)
+        listed = attribute.domain is not None or attribute.kind == "boolean"
+        if not isinstance(attribute.domain, ListFile) and (listed or not in_file):
+            # The levels of a hierarchy in a file are not known, so there is none to be looked for.
+            held[name] = attribute.model_copy(update={"hierarchy": None, "level": None}) if in_file else attribute
     return {
         coded.name: Held(
             coded.hierarchy,
-            whole=not _in_file(listed[coded.name]["hierarchy"]),
-            in_order=not _only_in_taxonomy(listed[coded.name]),
+            whole=not isinstance(policy.attributes[coded.name].hierarchy, TreeFile),
+            in_order=not _only_in_taxonomy(policy.attributes[coded.name]),
         )
-        for coded in codings(Policy.from_dict(content))
+        for coded in codings(policy.model_copy(update={"attributes": held}))
     }
+
+
+def check_labels(certificate: Mapping[str, Any], held: Mapping[str, Held], apart: Collection[str] = ()) -> Check:
+    """Whether the labels are those of the policy's domains and hierarchies at the stated levels, where it has them.
+
+    Args:
+        certificate: which states levels and labels. A column without a level is recoded locally.
+        held: what the certificate's policy holds.
+        apart: columns whose labels are looked at elsewhere.
+    """
+    levels = certificate["mechanism"]["levels"]
+    same = all(
+        held[name].has(labels, levels[name]) if name in levels else held[name].has_nodes(labels)
+        for name, labels in ((column["name"], column["labels"]) for column in certificate["columns"])
+        if name in held and name not in apart
+    )
+    return Check("the labels are the policy's at the stated levels, where it lists them", same, "they are others")
+
+
+def unheld(certificate: Mapping[str, Any]) -> list[str]:
+    """What a verifier has to take on trust about labels, column by column."""
+    held, levels = held_columns(certificate), certificate["mechanism"]["levels"]
+    claimed = []
+    for name in published_attributes(certificate):
+        level = levels.get(name)
+        at = "" if level is None else f" at level {level}"
+        if name not in held:
+            claimed.append(f"that the labels of {name} are those of the policy's file{at}")
+            continue
+        if level != 0 and not held[name].whole:
+            claimed.append(f"that the labels of {name} are those of its hierarchy's file{at}")
+        if not held[name].in_order:
+            claimed.append(f"that the labels of {name}, whose values only a taxonomy lists, are in its order")
+    return claimed
 
 
 def are_levels(levels: Mapping[str, Any], held: Mapping[str, Held]) -> bool:
@@ -95,15 +142,6 @@ def are_levels(levels: Mapping[str, Any], held: Mapping[str, Held]) -> bool:
     )
 
 
-def _given(spec: Any) -> Any:
-    """Without the keys that a policy leaves out."""
-    return {key: value for key, value in spec.items() if value is not None} if isinstance(spec, Mapping) else spec
-
-
-def _in_file(spec: Any) -> bool:
-    return isinstance(spec, Mapping) and "file" in spec
-
-
-def _only_in_taxonomy(attribute: Mapping[str, Any]) -> bool:
-    listed = attribute["domain"] is not None or attribute["type"] == "boolean"
-    return not listed and isinstance(attribute["hierarchy"], Mapping) and "taxonomy" in attribute["hierarchy"]
+def _only_in_taxonomy(attribute: Attribute) -> bool:
+    listed = attribute.domain is not None or attribute.kind == "boolean"
+    return not listed and isinstance(attribute.hierarchy, Taxonomy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,4 +38,6 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
             code="parameter-combination",
             remedy="Leave it out.",
         )
-    return kind.estimate(certificate, table, by, **options)
+    found = kind.estimate(certificate, table, by, **options)
+    void = certificate["promise"]["void"]
+    return found if void is None else replace(found, notes=(void, *found.notes))

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 CERTIFICATE, REPORT, POLICY = "certificate.json", "report.html", "policy.yaml"
 VOID = "Drawn from predictable bits, for tests: this promises nothing."
+REHEARSED = (
+    "A rehearsal: it was charged to no ledger, and parts of its policy may have been read off the table. It promises "
+    "nothing and is not to be published."
+)
 BY_RESPONDENTS = "the generator of each respondent's own device"
 """Where the bits of records came from that their owners have randomised."""
 
@@ -55,6 +59,12 @@ class Release:
     def histogram(self) -> Histogram:
         """The published cells; of a release that executors wrote, they are read from its folder."""
         return self.load()
+
+    @property
+    def void(self) -> str | None:
+        """Why nothing is promised; None if something is."""
+        reason: str | None = self.certificate["promise"]["void"]
+        return reason
 
     @property
     def empty(self) -> bool:
@@ -88,7 +98,8 @@ class Release:
         return written
 
     def __repr__(self) -> str:
-        return f"<Release by {self.certificate['mechanism']['name']}: {self.certificate['promise']['in_words']}>"
+        said = self.void or self.certificate["promise"]["in_words"]
+        return f"<Release by {self.certificate['mechanism']['name']}: {said}>"
 
     def _repr_html_(self) -> str:
         promise = self.certificate["promise"]
@@ -98,7 +109,7 @@ class Release:
         )
         return (
             f"<div><b>Release of {self.histogram.total:,} records in {len(self.histogram):,} crowds</b>"
-            f"<p>{html.escape(promise['in_words'])}</p>"
+            f"<p>{html.escape(self.void or promise['in_words'])}</p>"
             f"<table><tr><th>column</th><th>level</th></tr>{rows}</table></div>"
         )
 
@@ -110,6 +121,17 @@ FIELDS = frozenset(
     }
 )
 """Everything that a certificate has, but for its signature: what else stands there, nothing promises or covers."""
+
+
+def file_name(name: str, void: str | None) -> str:
+    """What a file of a release is called: those of a rehearsal say that they are void."""
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}.void{dot}{suffix}" if void == REHEARSED else name
+
+
+def void_of(bits: Bits, *, rehearse: bool) -> str | None:
+    """Why a release promises nothing, if so."""
+    return REHEARSED if rehearse else None if bits.secure else VOID
 
 
 class Bits(Protocol):
@@ -124,7 +146,9 @@ class Bits(Protocol):
         """Whether nobody could predict them."""
 
 
-def files_of(policy: Policy, published: Histogram, folder: Path | None = None) -> dict[str, Any]:
+def files_of(
+    policy: Policy, published: Histogram, folder: Path | None = None, void: str | None = None
+) -> dict[str, Any]:
     """The table's file, as a certificate names it: with its digest and size, found as it is written.
 
     Without a folder to write it to, nothing of it is kept.
@@ -132,7 +156,7 @@ def files_of(policy: Policy, published: Histogram, folder: Path | None = None) -
     if policy.release is None:
         raise InternalError("a release was made without being asked for")
     output = policy.release.output
-    name, fill = table_name(output), partial(write_table, published, output)
+    name, fill = file_name(table_name(output), void), partial(write_table, published, output)
     return {name: _measured(fill) if folder is None else _write(folder / name, fill)}
 
 
@@ -144,6 +168,7 @@ def certify(
     bits: Bits,
     files: Mapping[str, Any],
     report: bytes,
+    void: str | None,
 ) -> dict[str, Any]:
     """The certificate of a release: what its mechanism states, about these very files.
 
@@ -155,18 +180,19 @@ def certify(
         bits: where the random bits came from.
         files: those of the table, each with its digest and size.
         report: the public one.
+        void: why nothing is promised, if so.
     """
     return certificates.seal(
         {
             "format": certificates.FORMAT,
             "title": policy.title,
-            "promise": {**statement.promise, "together": together, "void": None if bits.secure else VOID},
+            "promise": {**statement.promise, "together": together, "void": void},
             "mechanism": dict(statement.mechanism),
             "assumptions": list(statement.assumptions),
             "columns": [{"name": c.name, "labels": list(c.labels)} for c in columns],
             "policy": policy.canonical(),
             "policy_digest": policy.digest(),
-            "files": {**files, REPORT: {"sha256": certificates.sha256(report), "bytes": len(report)}},
+            "files": {**files, file_name(REPORT, void): {"sha256": certificates.sha256(report), "bytes": len(report)}},
             "software": certificates.software(),
             "randomness": bits.kind,
             "created": dt.datetime.now(dt.UTC).date().isoformat(),
@@ -325,7 +351,7 @@ def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
 def save(folder: Path, release: Release) -> Path:
     """Both folders, whole or not at all: first the internal one, then the public one, each by a rename."""
     with appearing_folders(folder) as (public, internal):
-        written = files_of(release.policy, release.histogram, public)
+        written = files_of(release.policy, release.histogram, public, release.void)
         if {**release.certificate["files"], **written} != release.certificate["files"]:
             raise InternalError("the table written is not the table certified")
         write_around(release, public, internal, internal_folder(folder.absolute()))
@@ -336,11 +362,13 @@ def write_around(release: Release, public: Path, internal: Path, at: Path) -> No
     """All files of a release but its table; the internal folder will be found `at` another place."""
     text = release.policy.relocated(at).to_yaml()
     note = kind_of(release.certificate["mechanism"]["name"]).POLICY_NOTE
-    _write(internal / POLICY, partial(_pour, f"{note}{text}".encode()))
-    for name, content in release.internal.items():
-        _write(internal / name, partial(_pour, content))
-    _write(public / REPORT, partial(_pour, release.report))
-    _write(public / CERTIFICATE, partial(_pour, certificates.to_bytes(release.certificate)))
+    certificate = certificates.to_bytes(release.certificate)
+    for folder, files in (
+        (internal, {POLICY: f"{note}{text}".encode(), **release.internal}),
+        (public, {REPORT: release.report, CERTIFICATE: certificate}),
+    ):
+        for name, content in files.items():
+            _write(folder / file_name(name, release.void), partial(_pour, content))
 
 
 def _pour(content: bytes, file: BinaryIO) -> None:

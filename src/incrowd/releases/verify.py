@@ -7,7 +7,9 @@ outside the folder is opened. The table is read a batch at a time, and counted o
 
 from __future__ import annotations
 
+import datetime as dt
 import json
+import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +21,7 @@ from incrowd.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
+from incrowd.releases.declared import policy_of, unheld
 from incrowd.releases.enclosing import enclosed
 from incrowd.releases.kinds import Check, Kind, all_columns, kind_of, published_attributes, section_of
 from incrowd.releases.reading import Published, read_table
@@ -27,7 +30,9 @@ from incrowd.releases.release import (
     CERTIFICATE,
     FIELDS,
     RECORDS_PER_PART,
+    REHEARSED,
     REPORT,
+    file_name,
     part_names,
     table_name,
 )
@@ -35,6 +40,7 @@ from incrowd.releases.release import (
 VOID = "the promise is not void"
 
 _SIGNATURE = {"algorithm", "public_key", "value"}
+_VERSION = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,4}((a|b|rc|\.post|\.dev)[0-9]{1,6}){0,3}\+?")
 _LARGEST_CERTIFICATE = 1 << 28
 _HOSTILE = (
     *(KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError),
@@ -44,29 +50,58 @@ _HOSTILE = (
 Columns = Callable[[Mapping[str, Any]], Iterable[str]]
 """Which columns somebody wants the table to be counted by, given a certificate that may be anything."""
 
+Remake = Callable[[Mapping[str, Any], Histogram], bytes]
+"""The public report, made again from a certificate and its table."""
+
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked, what must be taken on trust, and whether every check holds."""
+    """What was checked, what must be taken on trust, and whether every check holds.
+
+    Attributes:
+        checks: what was checked.
+        claimed: what must be taken on trust.
+        signed_by: the fingerprint of the key that signed; None if none did.
+        compared: whether that key was compared with one that the caller trusts.
+        rehearsal: whether the folder says that it is a rehearsal, which is never valid.
+    """
 
     checks: tuple[Check, ...]
     claimed: tuple[str, ...]
+    signed_by: str | None = None
+    compared: bool = False
+    rehearsal: bool = False
 
     @property
     def valid(self) -> bool:
         """Whether every check holds."""
         return all(check.holds for check in self.checks)
 
+    @property
+    def signature(self) -> str:
+        """Who signed, in a sentence."""
+        if self.signed_by is None:
+            return "Not signed."
+        with_what = "compared with the key given" if self.compared else "compared with no key that you trust"
+        return f"Signed by the key {self.signed_by}, {with_what}."
 
-def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous: bool = False) -> Verification:
+
+def verify(
+    folder: str | Path,
+    public_key: str | Path | None = None,
+    *,
+    remake: Remake | None = None,
+    rigorous: bool = False,
+) -> Verification:
     """Every check that the folder allows.
 
     Args:
         folder: the published folder.
         public_key: a PEM file; if given, the certificate must be signed by that key.
+        remake: makes the report again, to be compared with the one in the folder.
         rigorous: compare the numbers of the promise with enclosures by ball arithmetic, too.
     """
-    return _examine(Path(folder), public_key, rigorous=rigorous)[0]
+    return _examine(Path(folder), public_key, remake=remake, rigorous=rigorous)[0]
 
 
 def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Mapping[str, Any], Histogram]:
@@ -88,40 +123,86 @@ def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Ma
 
 
 def _examine(
-    folder: Path, public_key: str | Path | None, columns: Columns = lambda _: (), *, rigorous: bool = False
+    folder: Path,
+    public_key: str | Path | None,
+    columns: Columns = lambda _: (),
+    *,
+    remake: Remake | None = None,
+    rigorous: bool = False,
 ) -> tuple[Verification, dict[str, Any], Published | None]:
     """Every check, and what they were made of."""
     written, certificate = read_certificate(folder)
+    trusted = None if public_key is None else certificates.key_fingerprint(public_key)
+    signed_by = certificates.signer(certificate)
     checks: list[Check] = []
-    claimed: tuple[str, ...] = ()
+    claimed: list[str] = []
     table: Published | None = None
     try:
         checks.append(_sealed(written, certificate))
         checks.append(_closed(certificate))
-        if public_key is not None or "signature" in certificate:
-            signed = certificates.signature_is_valid(certificate, public_key)
-            checks.append(Check("the signature", signed, "it is missing or not by this key"))
+        checks.extend(_signed("signature" in certificate, signed_by, trusted))
         checks.extend(_promise(certificate))
         if rigorous and all(check.holds or check.name == VOID for check in checks):
             checks.extend(enclosed(certificate))
         files = list(_files(folder, certificate))
         checks.extend(files)
         if all(check.holds for check in files):
+            again = remake is not None and not _in_parts(certificate)
             wanted = {*_kind(certificate).columns_needed(certificate), *columns(certificate)}
-            table = _read(folder, certificate, wanted)
+            table = _read(folder, certificate, {*wanted, *(all_columns(certificate) if again else ())})
             checks.extend(_table(certificate, table))
-        claimed = (*_kind(certificate).CLAIMED, *(str(text) for text in certificate["assumptions"]))
-    except (IncrowdError, *_HOSTILE) as error:
-        if getattr(error, "code", None) == "key-unreadable":
-            raise  # the caller's key, not the folder
+        claimed += [*_kind(certificate).CLAIMED, *unheld(certificate)]
+        if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
+            found = _report(folder, certificate, table.histogram, remake)
+            (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
+        claimed += [_whose(signed_by, trusted), *(str(text) for text in certificate["assumptions"])]
+    except (IncrowdError, *_HOSTILE):
         checks.append(Check("the certificate is complete", holds=False, detail="a field is missing or malformed"))
-    found = Verification(tuple(Check(c.name, holds=True) if c.holds else c for c in checks), claimed)
-    return found, certificate, table
+    outcome = Verification(
+        checks=tuple(Check(c.name, holds=True) if c.holds else c for c in checks),
+        claimed=tuple(text for text in claimed if text),
+        signed_by=signed_by,
+        compared=trusted is not None,
+        rehearsal=_void(certificate) == REHEARSED,
+    )
+    return outcome, certificate, table
+
+
+def _signed(there: bool, signed_by: str | None, trusted: str | None) -> Iterator[Check]:
+    """A signature is by the key that it names; if a key is trusted, there must be one, by that key."""
+    if there:
+        yield Check("the signature is by the key that it names", signed_by is not None, "it is not")
+    if trusted is not None:
+        why = "it is by another key" if there else "the certificate is not signed"
+        yield Check("the signature is by the key given", signed_by == trusted, why)
+
+
+def _whose(signed_by: str | None, trusted: str | None) -> str:
+    """What must be taken on trust about who published it."""
+    if signed_by is None:
+        return "who published it: the certificate is not signed"
+    if trusted is None:
+        return f"that the key {signed_by}, which signed the certificate, is the publisher's: it was compared with none"
+    return ""
+
+
+def _report(folder: Path, certificate: Mapping[str, Any], table: Histogram, remake: Remake) -> Check | str:
+    """Whether the report is the one that follows from certificate and table; or why that cannot be told."""
+    said = "that the report says what certificate and table do"
+    if _in_parts(certificate):
+        return f"{said}: it is about a table in parts, which is too large to make it again"
+    same = (folder / file_name(REPORT, _void(certificate))).read_bytes() == remake(certificate, table)
+    if not same and certificate["software"] != certificates.software():
+        return f"{said}: it was made by other versions of the software, and could not be made again alike"
+    return Check("the report is the one that certificate and table give", same, "it says something else")
 
 
 def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
     """The certificate in a folder, as it is written and as it is read; nothing in it is checked yet."""
     path = folder / CERTIFICATE
+    rehearsed = folder / file_name(CERTIFICATE, REHEARSED)
+    if rehearsed.exists() and not path.exists():
+        path = rehearsed
     try:
         if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > _LARGEST_CERTIFICATE:
             raise _unreadable(path, "it is not an ordinary file of a certificate's size")
@@ -153,6 +234,9 @@ def _closed(certificate: Mapping[str, Any]) -> Check:
         and set(certificate.get("signature", _SIGNATURE)) == _SIGNATURE
         and all(set(column) == {"name", "labels"} for column in certificate["columns"])
         and all(set(file) == {"sha256", "bytes"} for file in certificate["files"].values())
+        and set(certificate["software"]) == set(certificates.software())
+        and all(_VERSION.fullmatch(version) for version in certificate["software"].values())
+        and dt.date.fromisoformat(certificate["created"]).isoformat() == certificate["created"]
     )
     return Check("the certificate has the fields of a certificate", closed, "it has others, or not all of them")
 
@@ -164,17 +248,33 @@ def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
         certificates.sha256(certificates.canonical(certificate["policy"])) == certificate["policy_digest"],
         "its digest differs",
     )
+    yield Check("the policy is one, and says nothing else", _is_policy(certificate), "it is none, or says more")
     titled = certificate["title"] == certificate["policy"]["title"]
     yield Check("the title is the policy's", titled, "it is another one")
-    void = certificate["promise"]["void"]
+    void = _void(certificate)
     by_respondents = certificate["mechanism"].get("randomised_by") == "respondents"
     by_curator = DerivedBits.kind if _in_parts(certificate) else RandomSource().kind
     secure = certificate["randomness"] == (BY_RESPONDENTS if by_respondents else by_curator)
-    yield Check(VOID, void is None and secure, "it was drawn from predictable bits")
+    why = "it is a rehearsal" if void == REHEARSED else "it was drawn from predictable bits"
+    yield Check(VOID, void is None and secure, why)
     asked = certificate["policy"]["release"]["mechanism"] == certificate["mechanism"]["name"]
     yield Check("the mechanism is the policy's", asked, "it is another one")
     if asked:
         yield from _kind(certificate).check_promise(certificate)
+
+
+def _is_policy(certificate: Mapping[str, Any]) -> bool:
+    try:
+        policy_of(certificate)
+    except (IncrowdError, *_HOSTILE):
+        return False
+    return True
+
+
+def _void(certificate: Mapping[str, Any]) -> Any:
+    """Why a certificate says that nothing is promised, if it does."""
+    promise = certificate.get("promise")
+    return promise.get("void") if isinstance(promise, Mapping) else None
 
 
 def _kind(certificate: Mapping[str, Any]) -> Kind:
@@ -185,17 +285,18 @@ def _table_files(certificate: Mapping[str, Any]) -> list[str]:
     """The table's files, in order, as far as a release can have such; the names of others are not looked at."""
     if _in_parts(certificate):
         return part_names(max(1, len(set(certificate["files"]) - {REPORT})))
-    return [table_name(section_of(certificate).output)]
+    return [file_name(table_name(section_of(certificate).output), _void(certificate))]
 
 
 def _in_parts(certificate: Mapping[str, Any]) -> bool:
-    return section_of(certificate).output == "parquet" and table_name("parquet") not in certificate["files"]
+    whole = file_name(table_name("parquet"), _void(certificate))
+    return section_of(certificate).output == "parquet" and whole not in certificate["files"]
 
 
 def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
-    """Exactly the files that a release has: ordinary ones, with the digests and sizes stated."""
-    table, stated = _table_files(certificate), certificate["files"]
-    wanted = {*table, REPORT}
+    """Exactly the files that a release has: ordinary ones, with the digests and sizes stated, and called void if so."""
+    table, stated, void = _table_files(certificate), certificate["files"], _void(certificate)
+    wanted = {*table, file_name(REPORT, void)}
     yield Check("the files are those of a release", set(stated) == wanted, "others are listed")
     tops = {Path(name).parts[0] for name in wanted}
     odd = [name for name in tops if name not in wanted and not _is(folder / name, stat.S_ISDIR)]
@@ -211,7 +312,7 @@ def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
             certificates.file_sha256(path) == stated[name]["sha256"]
         )
         yield Check(f"{name} is the file certified", same, "its digest or size differs")
-    extra = {p.name for p in folder.iterdir()} - {*tops, CERTIFICATE}
+    extra = {p.name for p in folder.iterdir()} - {*tops, file_name(CERTIFICATE, void)}
     extra |= {p.name for top in tops - wanted for p in (folder / top).iterdir() if f"{top}/{p.name}" not in wanted}
     yield Check("nothing else is in the folder", not extra, f"{len(extra)} other files")
 

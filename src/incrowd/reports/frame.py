@@ -34,7 +34,7 @@ _CROWDS = 10
 
 
 def public_page(
-    policy: Policy, title: str, lead: Content, facts: Sequence[Fact], sections: Sequence[Section], *, void: bool
+    policy: Policy, title: str, lead: Content, facts: Sequence[Fact], sections: Sequence[Section], *, void: str | None
 ) -> bytes:
     """The report that is published beside a release.
 
@@ -44,7 +44,7 @@ def public_page(
         lead: what the page is about.
         facts: the numbers to see first.
         sections: its parts.
-        void: whether the random bits were predictable, so that nothing is promised.
+        void: why nothing is promised, if so.
     """
     return Page(
         kind="Release report",
@@ -53,12 +53,12 @@ def public_page(
         facts=facts,
         sections=sections,
         closing="This page was made of the policy, the settings and the published table, and of nothing else.",
-        notice=_void() if void else None,
+        notice=_void(void) if void else None,
     ).render()
 
 
 def internal_page(
-    policy: Policy, title: str, lead: Content, facts: Sequence[Fact], sections: Sequence[Section], *, void: bool
+    policy: Policy, title: str, lead: Content, facts: Sequence[Fact], sections: Sequence[Section], *, void: str | None
 ) -> bytes:
     """The report that only the publisher may see; marked so on every page."""
     return Page(
@@ -68,32 +68,18 @@ def internal_page(
         facts=facts,
         sections=sections,
         closing=f"{MARKING}. This page belongs to the publisher and stays in the internal folder.",
-        notice=_void_internal() if void else None,
+        notice=_void_internal(void) if void else None,
         marking=MARKING,
     ).render()
 
 
-def _void() -> Html:
-    return markup(
-        [
-            tag("strong", "This release promises nothing."),
-            tag(
-                "p",
-                "It was drawn from predictable bits, for a test. Whoever knows the seed can undo the sampling. "
-                "Everything below would hold for a release from unpredictable bits; none of it holds for this one. "
-                "Do not publish it.",
-            ),
-        ]
-    )
+def _void(reason: str) -> Html:
+    would = "Everything below would hold for a release that is not void; none of it holds for this one."
+    return markup([tag("strong", "This release promises nothing."), tag("p", reason), tag("p", would)])
 
 
-def _void_internal() -> Html:
-    return markup(
-        [
-            tag("strong", "The release promises nothing."),
-            tag("p", "It was drawn from predictable bits, for a test. Do not publish it either."),
-        ]
-    )
+def _void_internal(reason: str) -> Html:
+    return markup([tag("strong", "The release promises nothing."), tag("p", reason)])
 
 
 def looks(published: Histogram, shown: Callable[[str], str], note: str) -> list[Content]:

@@ -46,7 +46,9 @@ _TITLE = "A table, made coarser"
 _KIND = "The promise is a property of this table, which anyone can find out again."
 
 
-def public_report(policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: bool) -> bytes:
+def public_report(
+    policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: str | None
+) -> bytes:
     """The report that is published beside the release.
 
     Args:
@@ -54,7 +56,7 @@ def public_report(policy: Policy, settled: Settled, published: Histogram, statem
         settled: what is promised.
         published: the release.
         statement: what it says of itself.
-        void: whether the random bits were predictable; nothing was drawn here, but a test is a test.
+        void: why nothing is promised, if so.
     """
     settings = settled.generalization
     groups = groups_of(published, settings.quasi, settings.sensitive)
@@ -234,7 +236,7 @@ def internal_report(
     table: Histogram,
     made: Made,
     *,
-    void: bool = False,
+    void: str | None = None,
 ) -> bytes:
     """The report that only the publisher may see.
 

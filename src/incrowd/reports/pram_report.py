@@ -50,7 +50,9 @@ _LARGEST_PICTURE = 40
 _CELL, _EDGE = 9, 2
 
 
-def public_report(policy: Policy, settled: Settled, published: Counted, statement: Statement, *, void: bool) -> bytes:
+def public_report(
+    policy: Policy, settled: Settled, published: Counted, statement: Statement, *, void: str | None
+) -> bytes:
     """The report that is published beside the release.
 
     Args:
@@ -58,7 +60,7 @@ def public_report(policy: Policy, settled: Settled, published: Counted, statemen
         settled: how values were redrawn, and what that promises.
         published: the release, or its counts by what `pram_comparison.looked_at` names.
         statement: what it says of itself.
-        void: whether the random bits were predictable, so that nothing is promised.
+        void: why nothing is promised, if so.
     """
     promise = settled.promise
     output = policy.release.output if policy.release else "parquet"
@@ -320,7 +322,7 @@ def internal_report(
     table: Histogram,  # noqa: ARG001
     made: Made,
     *,
-    void: bool = False,
+    void: str | None = None,
 ) -> bytes:
     """The report that only the publisher may see.
 
@@ -330,7 +332,7 @@ def internal_report(
         settled: how values were redrawn, and what that promises.
         table: the full table, base codes; what is shown is the table at the published levels.
         made: what came out.
-        void: whether the random bits were predictable.
+        void: why nothing is promised, if so.
     """
     if not isinstance(made.outcome, Histogram):
         raise InternalError("there is no table to compare the release with")
@@ -344,7 +346,7 @@ def compared(
     truth: Counted,
     published: Counted,
     *,
-    void: bool,
+    void: str | None,
 ) -> bytes:
     """The same, of tables that may be known only by their counts by what `pram_comparison.looked_at` names."""
     return internal_page(

@@ -54,7 +54,9 @@ _CURVE = 40
 _STEPS = 14
 
 
-def public_report(policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: bool) -> bytes:
+def public_report(
+    policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: str | None
+) -> bytes:
     """The report that is published beside the sample.
 
     Args:
@@ -62,7 +64,7 @@ def public_report(policy: Policy, settled: Settled, published: Histogram, statem
         settled: the columns and their levels.
         published: the sample.
         statement: what it says of itself.
-        void: whether the random bits were predictable, so that nothing is promised.
+        void: why nothing is promised, if so.
     """
     terms = _terms(statement)
     output = policy.release.output if policy.release else "parquet"
@@ -278,7 +280,7 @@ def internal_report(
     table: Histogram,  # noqa: ARG001 - the outcome holds it, rounded where that was asked for
     made: Made,
     *,
-    void: bool = False,
+    void: str | None = None,
 ) -> bytes:
     """The report that only the publisher may see.
 
@@ -288,7 +290,7 @@ def internal_report(
         settled: their levels, and what is rounded.
         table: the full table, base codes.
         made: what came out.
-        void: whether the random bits were predictable.
+        void: why nothing is promised, if so.
     """
     outcome: Outcome = made.outcome
     terms, rounding = outcome.terms, settled.sample.rounding

@@ -47,7 +47,9 @@ _TITLE = "A table, published in crowds"
 _SUPPRESSED = 12
 
 
-def public_report(policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: bool) -> bytes:
+def public_report(
+    policy: Policy, settled: Settled, published: Histogram, statement: Statement, *, void: str | None
+) -> bytes:
     """The report that is published beside the release.
 
     Args:
@@ -55,7 +57,7 @@ def public_report(policy: Policy, settled: Settled, published: Histogram, statem
         settled: what is promised.
         published: the release.
         statement: what it says of itself.
-        void: whether the random bits were predictable, so that nothing is promised.
+        void: why nothing is promised, if so.
     """
     settings = settled.crowd
     if len(published) and int(published.counts.min()) < settings.k:
@@ -95,7 +97,8 @@ def _looks(settled: Settled, published: Histogram, statement: Statement) -> list
 
     def shown(name: str) -> str:
         level = statement.mechanism["levels"][name]
-        return _shown(level, len(published[name].labels), chosen=name in settled.chosen)
+        chosen = name in statement.mechanism["levels_chosen"]
+        return _shown(level, len(published[name].labels), chosen=chosen)
 
     note = "A value that is shown as never occurring may be absent from the data, or too rare to be published."
     return looks(published, shown, note)
@@ -214,7 +217,7 @@ def internal_report(
     table: Histogram,
     made: Made,
     *,
-    void: bool = False,
+    void: str | None = None,
 ) -> bytes:
     """The report that only the publisher may see.
 
@@ -224,7 +227,7 @@ def internal_report(
         settled: what is promised.
         table: the full table, base codes.
         made: what came out, the sample included.
-        void: whether the random bits were predictable.
+        void: why nothing is promised, if so.
     """
     settings = settled.crowd
     c = Comparison(

@@ -1,7 +1,8 @@
-"""`incrowd init`: the JSON contract, a readable summary without values, and a release from the draft as it stands."""
+"""`incrowd init`: the JSON contract, a readable summary without values, and a release from the draft once confirmed."""
 
 import json
 import random
+import re
 
 import pytest
 
@@ -120,9 +121,13 @@ def test_odd_names_do_not_disturb_the_terminal(call, tmp_path):
     assert "'two\\nlines'" in out
 
 
-def test_the_draft_can_be_released_as_it_stands(call, table, tmp_path):
+def test_the_draft_can_be_released_once_it_is_confirmed(call, table, tmp_path):
     assert call("init", table)[0] == 0
-    code, out, err = call("release", table.with_suffix(".yaml"), "-o", tmp_path / "out", "--json")
+    draft = table.with_suffix(".yaml")
+    assert call("release", draft, "-o", tmp_path / "out", "--json")[0] == 2
+    assert call("release", draft, "-o", tmp_path / "look", "--rehearse", "--json")[0] == 0
+    draft.write_text(re.sub(r"\s+# CONFIRM\b.*", "", draft.read_text(encoding="utf-8")), encoding="utf-8")
+    code, out, err = call("release", draft, "-o", tmp_path / "out", "--json")
     assert code == 0, err
     assert json.loads(out)["guarantee"]["epsilon"] == 2
     assert call("verify", tmp_path / "out", "--json")[0] == 0

@@ -21,6 +21,7 @@ from incrowd.releases import certificate as certificates
 from incrowd.releases import pram_statement
 from incrowd.releases.kinds import pram as kind
 from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
+from incrowd.reports.pram_report import public_report
 
 BASE = """
 incrowd: 1
@@ -408,9 +409,10 @@ def test_records_that_their_owners_have_randomised(people, tmp_path):
     assert decided.promise.records == 5000
     assert any("respondent" in text for text in made.statement.assumptions)
     files = files_of(plan, made.published)
-    certificate = certify(plan, made.statement, made.published.columns, None, RandomSource(), files, b"report")
+    report = public_report(plan, decided, made.published, made.statement, void=None)
+    certificate = certify(plan, made.statement, made.published.columns, None, RandomSource(), files, report, None)
     certificate = certificates.seal({**certificate, "randomness": BY_RESPONDENTS})
-    Release(lambda: came, certificate, plan, b"report", {}).save(tmp_path / "out")
+    Release(lambda: came, certificate, plan, report, {}).save(tmp_path / "out")
     assert api.verify(tmp_path / "out").valid
     few = Histogram.of(came.columns, np.minimum(came.counts, 1))
     with pytest.raises(DataError, match="fewer"):

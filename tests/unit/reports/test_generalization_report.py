@@ -92,7 +92,7 @@ def test_the_public_one_is_made_of_public_things_only(made, people):
     statement = kind.state(
         kind._said(certificate), [{k: e[k] for k in kind.REACHED} for e in certificate["promise"]["adversaries"]]
     )
-    assert generalization_report.public_report(plan, settled, made.histogram, statement, void=False) == made.report
+    assert generalization_report.public_report(plan, settled, made.histogram, statement, void=None) == made.report
 
 
 def test_the_internal_one_shows_the_lattice_and_the_worst_groups(made, people):
@@ -153,7 +153,7 @@ def test_a_table_that_fails_gets_no_report(made):
         [{k: e[k] for k in kind.REACHED} for e in made.certificate["promise"]["adversaries"]],
     )
     with pytest.raises(InternalError):
-        generalization_report.public_report(plan, settled, made.histogram, statement, void=False)
+        generalization_report.public_report(plan, settled, made.histogram, statement, void=None)
 
 
 def test_without_adversaries_there_is_nothing_about_beliefs(people):

@@ -43,7 +43,7 @@ def public_report(policy, settings, published, levels, *, void):
     )
 
 
-def internal_report(policy, attributes, settings, table, outcome, *, void=False):
+def internal_report(policy, attributes, settings, table, outcome, *, void=None):
     ready = settled(policy, settings)
     made = Made(outcome.published, outcome.levels, state(settings, outcome.levels, ready.chosen), outcome)
     return sampled_crowd_report.internal_report(policy, attributes, ready, table, made, void=void)
@@ -94,7 +94,7 @@ def released(policy, attributes, table, settings=SETTINGS):
 def made():
     policy, attributes, table = census()
     outcome = released(policy, attributes, table)
-    public = public_report(policy, SETTINGS, outcome.published, outcome.levels, void=False)
+    public = public_report(policy, SETTINGS, outcome.published, outcome.levels, void=None)
     internal = internal_report(policy, attributes, SETTINGS, table, outcome)
     return policy, attributes, table, outcome, public, internal
 
@@ -203,7 +203,7 @@ def test_every_text_stands_out_in_light_and_dark_and_print():
 
 def test_the_same_release_gives_the_same_page(made):
     policy, attributes, table, outcome, public, internal = made
-    assert public == public_report(policy, SETTINGS, outcome.published, outcome.levels, void=False)
+    assert public == public_report(policy, SETTINGS, outcome.published, outcome.levels, void=None)
     assert internal == internal_report(policy, attributes, SETTINGS, table, outcome)
 
 
@@ -243,29 +243,29 @@ def test_the_public_report_depends_on_the_published_table_alone(made):
     more = Histogram.of(table.columns, table.counts + 1)
     whole = more.recode({a.name: a.hierarchy.recode(1) for a in attributes})
     other = Outcome(outcome.published, outcome.levels, whole, whole)
-    assert public == public_report(policy, SETTINGS, other.published, other.levels, void=False)
+    assert public == public_report(policy, SETTINGS, other.published, other.levels, void=None)
 
 
 def test_a_release_with_too_small_a_crowd_gets_no_report(made):
     policy, _, _, outcome, _, _ = made
     with pytest.raises(InternalError):
-        public_report(policy, SETTINGS, outcome.sample, outcome.levels, void=False)
+        public_report(policy, SETTINGS, outcome.sample, outcome.levels, void=None)
 
 
 def test_a_void_promise_is_said_first_and_loudly(made):
     policy, attributes, table, outcome, public, _ = made
-    page = public_report(policy, SETTINGS, outcome.published, outcome.levels, void=True)
+    page = public_report(policy, SETTINGS, outcome.published, outcome.levels, void="because of a test")
     alert = tree(page).find(".//header/div[@role='alert']")
     assert "promises nothing" in "".join(alert.itertext())
     assert "alert" not in public.decode()
-    inside = internal_report(policy, attributes, SETTINGS, table, outcome, void=True)
+    inside = internal_report(policy, attributes, SETTINGS, table, outcome, void="because of a test")
     assert tree(inside).find(".//header/div[@role='alert']") is not None
 
 
 def test_an_empty_release_is_explained(made):
     policy, attributes, table, outcome, _, _ = made
     nothing = outcome.published.where(outcome.published.counts < 0)
-    page = public_report(policy, SETTINGS, nothing, outcome.levels, void=False)
+    page = public_report(policy, SETTINGS, nothing, outcome.levels, void=None)
     assert "The release is empty." in words(page)
     assert "What a publisher can do about it" in words(page)
     browsed(page)
@@ -279,7 +279,7 @@ def test_an_empty_release_is_explained(made):
 def test_a_table_that_is_a_sample_already_says_so(made):
     policy, attributes, table, outcome, _, _ = made
     settings = CrowdSettings(2.0, 1e-5, 0.0, 10, 0.3, already_sampled=True)
-    page = words(public_report(policy, settings, outcome.published, outcome.levels, void=False))
+    page = words(public_report(policy, settings, outcome.published, outcome.levels, void=None))
     assert "itself a random sample" in page
     whole = table.recode({a.name: a.hierarchy.recode(outcome.levels[a.name]) for a in attributes})
     shown = Outcome(whole.where(whole.counts >= 10), outcome.levels, whole, whole)
@@ -294,7 +294,7 @@ def test_levels_that_were_chosen_are_told_from_those_that_were_fixed():
     _, coded, table = census()
     settings = CrowdSettings(2.0, 1e-5, 0.5, 15, 0.3, already_sampled=False)
     outcome = released(policy_of(CENSUS), coded, table, settings)
-    page = public_report(policy, settings, outcome.published, outcome.levels, void=False)
+    page = public_report(policy, settings, outcome.published, outcome.levels, void=None)
     cells = [["".join(cell.itertext()) for cell in row] for row in tree(page).iter("tr")]
     assert ["age", "coarser (level 1), chosen privately", "10"] in [row[:3] for row in cells]
     assert "as it is, fixed beforehand" in words(page)
@@ -307,7 +307,7 @@ def test_the_python_shown_runs(made, output, tmp_path, monkeypatch, capsys):
     policy = policy_of(CENSUS, release={"output": output})
     with (tmp_path / f"release.{output}").open("wb") as file:
         write_table(outcome.published, output, file)
-    page = public_report(policy, SETTINGS, outcome.published, outcome.levels, void=False)
+    page = public_report(policy, SETTINGS, outcome.published, outcome.levels, void=None)
     (snippet,) = [text for e in tree(page).iter("pre") if "import pandas" in (text := "".join(e.itertext()))]
     monkeypatch.chdir(tmp_path)
     names = {}
@@ -348,7 +348,7 @@ def nasty_release():
 
 def test_whatever_names_and_labels_hold_is_text():
     policy, published = nasty_release()
-    page = public_report(policy, SETTINGS, published, dict.fromkeys(published.names, 0), void=False)
+    page = public_report(policy, SETTINGS, published, dict.fromkeys(published.names, 0), void=None)
     seen = browsed(page)
     assert not set(seen.seen) & {"script", "img"}
     root = tree(page)
@@ -372,7 +372,7 @@ def test_many_labels_show_the_most_frequent_ones_and_stay_small():
     published = Histogram.of(
         [Column(name, labels, np.roll(codes, i)) for i, name in enumerate(names)], np.arange(1000, 3000)
     )
-    page = public_report(policy, SETTINGS, published, dict.fromkeys(names, 0), void=False)
+    page = public_report(policy, SETTINGS, published, dict.fromkeys(names, 0), void=None)
     assert len(page) < 500_000
     charts = [t for t in tree(page).iter("table") if t.get("class") == "bars"]
     assert len(charts) == 11  # and the sizes of crowds
@@ -538,7 +538,7 @@ def test_a_choice_of_levels_weakens_what_can_be_said():
 def test_extreme_promises_can_be_read(epsilon, made):
     policy, _, _, outcome, _, _ = made
     settings = CrowdSettings(epsilon, 0.5, 0.0, 10, 0.3, already_sampled=False)
-    text = words(public_report(policy, settings, outcome.published, outcome.levels, void=False))
+    text = words(public_report(policy, settings, outcome.published, outcome.levels, void=None))
     assert "nan" not in text
     assert "inf" not in text.replace("information", "")
 

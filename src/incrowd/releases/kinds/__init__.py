@@ -119,6 +119,9 @@ class Kind(Protocol):
     def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
         """Derive the promise once more from the certificate's policy and parameters."""
 
+    def settled_again(self, certificate: Mapping[str, Any]) -> Any:
+        """What `settle` and `prepare` have found, as far as a certificate has it: enough for the public report."""
+
     def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         """The columns that `check_table` looks at and, if some are asked for, `estimate`: they are given no others."""
 

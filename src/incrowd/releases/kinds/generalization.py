@@ -24,7 +24,7 @@ from incrowd.policy.mechanisms.requirements import GroupSize
 from incrowd.policy.reading import Document, refusal
 from incrowd.randomness import RandomSource
 from incrowd.recoding.demands import Demand, groups_of
-from incrowd.releases.declared import are_levels, held_columns, tree_above
+from incrowd.releases.declared import are_levels, check_labels, held_columns, tree_above
 from incrowd.releases.entries import Uncomposable
 from incrowd.releases.kinds import (
     Check,
@@ -42,8 +42,7 @@ CLAIMED = (
     "that the table published is the publisher's data, made coarser as described",
     "that adversaries know no more than the policy says",
     "that a prior taken from an earlier table is what that table holds",
-    "that labels and distances of values are those of the policy's domains and hierarchies, where these are in files",
-    "that values which only a taxonomy lists are in its order",
+    "that distances of values are those of the policy's hierarchies, where these are in files",
 )
 POLICY_NOTE = """\
 # The policy as it was carried out, with the levels that were chosen: for review. CAUTION: they were chosen by looking
@@ -248,10 +247,11 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     sound = not release.unfit(attributes) and not release.mismatched(said.labels, list(said.labels))
     yield Check("the policy's parameters go together", sound, "they contradict each other")
     held, levels = held_columns(certificate), mechanism["levels"]
-    yield Check("levels are levels", are_levels(levels, held), "one is no whole number, or above its hierarchy's top")
+    sound = are_levels(levels, held)
+    yield Check("levels are levels", sound, "one is no whole number, or above its hierarchy's top")
+    if sound:
+        yield check_labels(certificate, held)
     columns = {column["name"]: column["labels"] for column in certificate["columns"]}
-    same = all(held[name].has(columns[name], level) for name, level in levels.items() if name in held)
-    yield Check("the labels are the policy's, where it lists them", same, "they are others")
     same = all(
         held[name].has_tree(columns[name], levels[name], tree) for name, tree in said.trees.items() if name in held
     )
@@ -265,6 +265,24 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     beliefs = [{key: entry[key] for key in REACHED} for entry in promise["adversaries"]]
     stated = state(said, beliefs).is_in(certificate) and promise["together"] is None
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def settled_again(certificate: Mapping[str, Any]) -> Settled:
+    """What the table withstands, and what of it was fixed."""
+    said, listed = _said(certificate), published_attributes(certificate)
+    names = all_columns(certificate)
+    settings = GeneralizationSettings(
+        attributes=(),
+        quasi=tuple(name for name in names if name not in said.labels),
+        sensitive=tuple(said.labels),
+        fixed={name: listed[name]["level"] or 0 for name in names if name not in said.chosen},
+        demands=tuple(said.demands),
+        minimise=said.release.minimise,
+        suppression=said.release.suppression,
+        seconds=said.release.time_limit,
+        local=said.release.recoding == "local",
+    )
+    return Settled(said.release, settings, said.seen, said.trees, said.dropping)
 
 
 def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001

@@ -33,6 +33,7 @@ from incrowd.policy import Pram as Section
 from incrowd.policy.mechanisms.pram import LARGEST_MATRIX, MatrixFile
 from incrowd.randomness import RandomSource
 from incrowd.releases import pram_statement
+from incrowd.releases.declared import check_labels, held_columns
 from incrowd.releases.entries import LARGEST_EPSILON, Point, Uncomposable
 from incrowd.releases.kinds import (
     Check,
@@ -46,11 +47,11 @@ from incrowd.releases.kinds import (
 )
 from incrowd.releases.matrices import rows_of
 from incrowd.releases.pram_statement import By, read_block
+from incrowd.signing import canonical
 
 CLAIMED = (
     "that the table published was drawn from the publisher's data as described",
     "that each value of each record was redrawn independently, from unpredictable bits",
-    "that the labels of the columns are those of the policy's hierarchies at the stated levels",
     "that matrices which the policy keeps in files are the ones stated",
 )
 POLICY_NOTE = """\
@@ -282,17 +283,17 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("the values are redrawn as the policy says", asked, "the blocks or their parameters are others")
     if not asked:
         return
-    promise = None
-    if not section.invariant:
-        promise = PramPromise(
-            needed, stated["k"], stated["local_epsilon"], stated["epsilon"], section.delta, stated["bound"]
-        )
+    promise = settled_again(certificate).promise
+    if promise is not None:
         for name, holds in promise.holds(blocks).items():
             yield Check(f"{name}, from the transition probabilities", holds, "they promise less")
     reached = keeps(blocks, section.k, section.epsilon, needed)
     yield Check("the policy's k and epsilon are reached", reached, "they are not")
     levels = {name: 0 if a.level is None else a.level for name, a in attributes.items()}
-    yield Check("the levels are the policy's", mechanism["levels"] == levels, "a level differs from the policy's")
+    same = canonical(mechanism["levels"]) == canonical(levels)
+    yield Check("the levels are the policy's", same, "a level differs from the policy's")
+    if same:
+        yield check_labels(certificate, held_columns(certificate))
     several = stated["together"]
     said = pram_statement.state(blocks, promise, levels, records, by).is_in(certificate)
     said = said and several == pram_statement.together(promise, several["copies"] if several else 1)
@@ -322,6 +323,21 @@ def _as_asked(section: Section, blocks: Sequence[Block], records: int) -> bool:
         elif law != given:
             return False
     return True
+
+
+def settled_again(certificate: Mapping[str, Any]) -> Settled:
+    """How values were redrawn and what that promises, as stated."""
+    mechanism, section, stated = certificate["mechanism"], section_of(certificate), certificate["promise"]
+    records = mechanism["records"]
+    needed = records if section.records is None else section.records
+    promise = None
+    if not section.invariant:
+        promise = PramPromise(
+            needed, stated["k"], stated["local_epsilon"], stated["epsilon"], section.delta, stated["bound"]
+        )
+    return Settled(
+        section, (), mechanism["levels"], (), blocks_of(certificate), promise, records, mechanism["randomised_by"]
+    )
 
 
 def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> list[str]:

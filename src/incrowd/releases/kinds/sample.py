@@ -32,6 +32,7 @@ from incrowd.mechanisms.sample import Rounding, SampleSettings, Terms
 from incrowd.policy import Attribute, Policy, Span
 from incrowd.policy import Sample as Section
 from incrowd.randomness import RandomSource
+from incrowd.releases.declared import check_labels, held_columns
 from incrowd.releases.entries import Uncomposable
 from incrowd.releases.kinds import (
     Check,
@@ -43,6 +44,7 @@ from incrowd.releases.kinds import (
     published_attributes,
     section_of,
 )
+from incrowd.signing import canonical
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,7 +53,6 @@ CLAIMED = (
     "that epsilon and delta hold at this rate: that depends on the whole table, which only the publisher has",
     "that the table published was drawn from the publisher's data as described, once",
     "that each record was sampled independently with the stated rate, from unpredictable bits",
-    "that the labels of the columns are those of the policy's hierarchies at the stated levels",
 )
 POLICY_NOTE = """\
 # The policy as it was carried out, to be reviewed, and to be used again on another table. What was found by looking at
@@ -255,17 +256,21 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     )
     yield Check(f"what was found has {sample.DIGITS} digits at most", short, "it has more")
     levels = {name: a.level or 0 for name, a in attributes.items()}
-    yield Check("the levels are the policy's", mechanism["levels"] == levels, "a level differs from the policy's")
-    asked = SampleSettings(
-        release.epsilon,
-        release.delta,
-        release.rate,
-        release.rows_unknown,
-        {name: _rounding(listed[name], release.rounding[name]) for name in listed if name in release.rounding},
-        release.epoch,
-    )
+    same = canonical(mechanism["levels"]) == canonical(levels)
+    yield Check("the levels are the policy's", same, "a level differs from the policy's")
+    if same:
+        yield check_labels(certificate, held_columns(certificate), apart=release.rounding)
+    asked = settled_again(certificate).sample
     stated = state(terms, asked, levels).is_in(certificate) and promise["together"] is None
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def settled_again(certificate: Mapping[str, Any]) -> Settled:
+    """What was asked for, and the levels as stated."""
+    release, listed = section_of(certificate), published_attributes(certificate)
+    rounding = {name: _rounding(listed[name], release.rounding[name]) for name in listed if name in release.rounding}
+    asked = SampleSettings(release.epsilon, release.delta, release.rate, release.rows_unknown, rounding, release.epoch)
+    return Settled(asked, (), certificate["mechanism"]["levels"])
 
 
 def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:

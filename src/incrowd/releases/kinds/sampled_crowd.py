@@ -30,7 +30,7 @@ from incrowd.policy import Attribute, Policy
 from incrowd.policy import SampledCrowd as Section
 from incrowd.randomness import RandomSource
 from incrowd.recoding.choice import reach_of, require_scorable
-from incrowd.releases.declared import are_levels, held_columns
+from incrowd.releases.declared import are_levels, check_labels, held_columns
 from incrowd.releases.entries import SampledCrowd
 from incrowd.releases.kinds import (
     Check,
@@ -50,7 +50,6 @@ CLAIMED = (
     "that the table published was drawn from the publisher's data as described",
     "that each record was sampled independently with probability beta, from unpredictable bits",
     "that chosen levels were chosen on the full table with no more than selection_epsilon",
-    "that the labels of the columns are those of the policy's hierarchies at the stated levels",
 )
 POLICY_NOTE = """\
 # The policy as it was carried out, with every level fixed: to be reviewed, and to be used again on another table, such
@@ -229,14 +228,7 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
         name: Attribute.model_construct(hierarchy=a["hierarchy"], level=a["level"], role=a["role"])
         for name, a in published_attributes(certificate).items()
     }
-    settings = CrowdSettings(
-        release.epsilon,
-        release.delta,
-        release.selection_epsilon,
-        mechanism["k"],
-        mechanism["beta"],
-        release.already_sampled,
-    )
+    settings = settled_again(certificate).crowd
     given = all(getattr(release, key) in (None, mechanism[key]) for key in ("k", "beta"))
     sound = not release.unfit(attributes)
     yield Check("the policy's parameters go together", given and sound, "they contradict each other")
@@ -247,8 +239,11 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     )
     chosen = [name for name, a in attributes.items() if a.level is None and release.selection_epsilon]
     levels = mechanism["levels"]
-    sound = are_levels(levels, held_columns(certificate))
+    held = held_columns(certificate)
+    sound = are_levels(levels, held)
     yield Check("levels are levels", sound, "one is no whole number, or above its hierarchy's top")
+    if sound:
+        yield check_labels(certificate, held)
     same = set(levels) == set(attributes) and sorted(mechanism["levels_chosen"]) == sorted(chosen)
     for name, attribute in attributes.items():
         fixed = 0 if attribute.level is None else attribute.level
@@ -258,6 +253,23 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     stated = state(settings, levels, mechanism["levels_chosen"]).is_in(certificate)
     stated = stated and together == _together(settings, together["copies"] if together else 1)
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def settled_again(certificate: Mapping[str, Any]) -> Settled:
+    """The settings, from the policy and what was found for it."""
+    mechanism, release = certificate["mechanism"], section_of(certificate)
+    return Settled(
+        CrowdSettings(
+            release.epsilon,
+            release.delta,
+            release.selection_epsilon,
+            mechanism["k"],
+            mechanism["beta"],
+            release.already_sampled,
+        ),
+        (),
+        {},
+    )
 
 
 def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001

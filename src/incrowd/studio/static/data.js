@@ -121,6 +121,13 @@ function drawColumns() {
     }, make("bdi", {}, name), make("small", {}, said ? roles[role] || role : "not listed"),
     state.unconfirmed[name] ? make("span", { class: "ask", title: "to be confirmed" }, "to confirm") : null));
   }));
+  const rest = state.unconfirmed[""];
+  if (rest) {
+    $("columns").append(make("li", { class: "aside confirm" },
+      make("p", {}, "Besides the columns, this was read off the data:"),
+      ...rest.map((text) => make("p", {}, make("bdi", {}, text.replace(/^CONFIRM /, "")))),
+      make("button", { type: "button", onclick: () => edit([{ confirm: "" }], true) }, "I confirm the rest")));
+  }
 }
 
 function drawColumn() {
