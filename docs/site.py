@@ -29,7 +29,7 @@ PARTS: dict[str, tuple[str, ...]] = {
         *("choosing", "planning", "hierarchies", "sources", "spark", "audit", "signing", "studio"),
         *("from-csv", "from-arx", "from-sdcmicro", "from-opendp"),
     ),
-    "Reference": ("commands", "policy", "certificate", "python", "measures", "errors"),
+    "Reference": ("commands", "policy", "ledger", "certificate", "python", "measures", "errors"),
     "Explanation": (
         *("idea", "guarantees", "reading-a-certificate", "adversaries", "pram", "local", "sampling"),
         *("cost", "proofs", "errata", "limits"),

@@ -13,6 +13,22 @@ databases = sys.modules["databases"] = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(databases)
 
 
+@pytest.fixture(autouse=True)
+def user_state(tmp_path_factory, monkeypatch):
+    """What is remembered of ledgers: of each test for itself, and never the user's own."""
+    folder = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("INCROWD_STATE", str(folder))
+    return folder
+
+
+@pytest.fixture(autouse=True, scope="session")
+def state_of_shared_fixtures(tmp_path_factory):
+    """The same for what is made before a test begins."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("INCROWD_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def postgresql_server():
     """The address of a PostgreSQL server of the tests' own."""

@@ -105,6 +105,7 @@ __all__ = [
     "frontier",
     "internal_folder",
     "is_loopback",
+    "ledger_accept_loss",
     "ledger_add",
     "ledger_budget",
     "ledger_datasets",
@@ -305,7 +306,7 @@ def make_keys(secret: str | Path, public: str | Path) -> str:
 
 
 def save_audit(audit: Audit, path: str | Path) -> Path:
-    """Write an audit as a report, one HTML file. It is about the table, and as confidential as the table is."""
+    """Write an audit as a report, one HTML file, for its owner alone: it is as confidential as the table is."""
     from incrowd.files import write_whole
     from incrowd.reports.audit_report import audit_report
 
@@ -315,7 +316,7 @@ def save_audit(audit: Audit, path: str | Path) -> Path:
             code="output-format",
             remedy="Name the file something.html.",
         )
-    return write_whole(path, audit_report(audit))
+    return write_whole(path, audit_report(audit), private=True)
 
 
 # --- the ledger ---------------------------------------------------------------------------------------------------
@@ -336,26 +337,57 @@ def ledger_datasets(path: str | Path) -> tuple[str, ...]:
 
 
 def ledger_budget(
-    path: str | Path, dataset: str, *, epsilon: float, delta: float, relation: str = Relation.ADD_REMOVE
+    path: str | Path,
+    dataset: str,
+    *,
+    epsilon: float,
+    delta: float,
+    relation: str = Relation.ADD_REMOVE,
+    rule: str = "sum",
+    unit: str | None = None,
 ) -> Statement:
-    """Set what may be spent on a dataset."""
+    """Set what may be spent on a dataset, in a ledger that is made if there is none.
+
+    Args:
+        path: the ledger's file.
+        dataset: its name in the ledger.
+        epsilon: all that may ever be spent.
+        delta: all that may ever be spent.
+        relation: which tables count as neighbours.
+        rule: how releases are counted, "sum", "order" or "unit"; fixed with the first release.
+        unit: for the rule "unit": "k=17,beta=0.3", or "epsilon=0.1,delta=0".
+    """
+    from incrowd.releases.entries import Budget, as_unit
     from incrowd.releases.ledger import Ledger
 
+    measured_in = None if unit is None else as_unit(unit, relation)
+    Budget(epsilon, delta, Relation(relation), rule, measured_in)  # type: ignore[arg-type] # before a file is made
     ledger = Ledger(path)
-    ledger.set_budget(dataset, epsilon, delta, relation)
+    ledger.set_budget(dataset, epsilon, delta, relation, rule, measured_in)
     return ledger.statement(dataset)
 
 
 def ledger_add(
     path: str | Path, dataset: str, *, epsilon: float, delta: float, relation: str, description: str
 ) -> Statement:
-    """Record a release that was made elsewhere."""
+    """Record a release that was made elsewhere, in a ledger that is there."""
     from incrowd.releases.entries import Entry, Point
     from incrowd.releases.ledger import Ledger
 
-    ledger = Ledger(path)
-    ledger.charge(dataset, Entry("external", Point(epsilon, delta, Relation(relation)), description))
+    entry = Entry("external", Point(epsilon, delta, Relation(relation)), description)
+    ledger = Ledger(path, create=False)
+    ledger.charge(dataset, entry)
     return ledger.statement(dataset)
+
+
+def ledger_accept_loss(path: str | Path) -> tuple[str, ...]:
+    """Give up what is remembered of a ledger that is lost, or of which an older copy has to do.
+
+    What it spent stays spent. Returned is what was last seen, so that it can be recorded again with `ledger_add`.
+    """
+    from incrowd.releases.ledger import accept_loss
+
+    return tuple(str(seen) for seen in accept_loss(path))
 
 
 # --- policies and examples ----------------------------------------------------------------------------------------

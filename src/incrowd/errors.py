@@ -94,6 +94,9 @@ CODES: Mapping[str, str] = {
     "ledger-unavailable": "The ledger cannot be opened or written, or other processes keep it locked.",
     "ledger-invalid": "The file is not a ledger, is damaged, or was written by a newer version.",
     "ledger-unknown": "The ledger knows no such dataset or entry.",
+    "ledger-new": "A policy names a ledger or a dataset that is not there yet, and a first use is declared.",
+    "ledger-missing": "There is no ledger where one was last seen.",
+    "ledger-older": "A ledger is older than when it was last seen, or is another one.",
     "ledger-settled": "An entry of the ledger was settled before, with another release.",
     # questionnaires and collectors
     "questionnaire-invalid": "A file is not a questionnaire, was changed after it was made, or cannot be read.",
@@ -123,6 +126,8 @@ CODES: Mapping[str, str] = {
     # guarantees
     "budget-overspent": "The release would spend more than the budget of its dataset. Nothing was recorded.",
     "budget-below-spent": "A budget was asked for that is less than what has been spent already.",
+    "budget-fixed": "The rule of a budget would change after the first release.",
+    "budget-unit": "A release cannot be measured in the unit of its dataset's budget.",
     "sample-reused": "A sample would serve a second release; promises about one sample do not add up.",
     "unreachable": "No parameters within the stated limits reach the promise asked for.",
     "relation-mismatch": "Promises about adding or removing a record and about replacing one were mixed.",
@@ -160,7 +165,13 @@ class IncrowdError(Exception):
 
     def to_dict(self) -> dict[str, Any]:
         """The one shape in which an error leaves the program, on every interface."""
-        return {"code": self.code, "message": self.message, "remedy": self.remedy, "details": self.details}
+        message = " ".join((self.message, *notes_of(self)))
+        return {"code": self.code, "message": message, "remedy": self.remedy, "details": self.details}
+
+
+def notes_of(error: BaseException) -> tuple[str, ...]:
+    """What was found out about an exception on its way: that a ledger was charged before, say."""
+    return tuple(getattr(error, "__notes__", ()))
 
 
 class InputError(IncrowdError):

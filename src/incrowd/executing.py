@@ -6,38 +6,30 @@ it decides, it decides by the number of records; what it reports, by counts of f
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from incrowd._bits import DerivedBits
 from incrowd.errors import ParameterError
+from incrowd.files import umask
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.releases.charging import Charged
 from incrowd.releases.entries import Promise
 from incrowd.releases.kinds import pram
-from incrowd.releases.release import (
-    Release,
-    appearing_folders,
-    certify,
-    internal_folder,
-    measured,
-    table_name,
-    void_of,
-    write_around,
-)
+from incrowd.releases.release import Release, certify, measured, table_name, void_of, write_around
+from incrowd.releases.staging import internal_folder, staged, writing
 
 if TYPE_CHECKING:
     from incrowd.sources.spark import SparkSource
 
-Charge = Callable[[Promise], Callable[[str], None]]
-"""Spends a promise, and returns what settles the entry with a certificate's digest."""
+Charge = Callable[[Promise], Charged]
+"""Spends a promise."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +112,19 @@ def release_by_executors(
     rows, sets = records_of(source, codings), looked_at(settings)
     bits = Derived(DerivedBits.kind if randomness.secure else randomness.kind, randomness.secure)
     void = void_of(bits, rehearse=False)
-    with appearing_folders(folder) as (public, internal), _scratch(folder) as scratch:
+    with staged([folder]) as stage, ExitStack() as after_charge:
+        public, internal = stage.releases[0].public, stage.releases[0].internal
+        # Where executors write. A task that was given up but runs on writes here, and not to what is published.
+        scratch = stage.root / "scratch"
+        with writing(folder):
+            scratch.mkdir(mode=0o700)
         require_executors(rows.frame.sparkSession, scratch)
         tell("reading", 0.5)
         truth = count_marginals(rows, sets)
         require_same(truth.total == settings.records)
         settings = pram.completed(settings, truth)
-        settle = charge(pram.spending(settings))
+        charged = charge(pram.spending(settings))
+        after_charge.enter_context(charged.explained())
         tell("drawing", 0.0)
         key = randomness.words(4).tobytes()
         with kept(redrawn(rows, settings.blocks, key, settings.records)) as cells:
@@ -137,38 +135,34 @@ def release_by_executors(
             parts, written = write_parts(cells, scratch, settings.records, sets)
             # Cells that are lost meanwhile are drawn again, from the table as it is then.
             require_same(written.parts == published.parts)
-            files = _moved(parts, public / table_name("parquet"))
+            with writing(folder):
+                files = _moved(parts, public / table_name("parquet"))
         report = pram_report.public_report(policy, settings, published, statement, void=void)
         compared = pram_report.compared(policy, attributes, settings, truth, published, void=void)
-        certificate = certify(policy, statement, published.columns, None, bits, files, report, void)
+        certificate = sign(certify(policy, statement, published.columns, None, bits, files, report, void))
         release = Release(
             load=lambda: _read(folder),
-            certificate=sign(certificate),
+            certificate=certificate,
             policy=policy.with_levels(levels),
             report=report,
             internal={"report.html": compared},
+            charged=charged,
+            digest=certificate["digest"],
             folder=folder,
         )
-        write_around(release, public, internal, internal_folder(folder))
-    settle(release.certificate["digest"])
+        with writing(folder):
+            write_around(release, public, internal, internal_folder(folder))
+            stage.appear()
+        charged.published = [folder]
+        charged.settle(release.digest)
     tell("done", 1.0)
     return release
-
-
-@contextmanager
-def _scratch(folder: Path) -> Iterator[Path]:
-    """Where executors write. A task that was given up but runs on writes here, and not to what is published."""
-    place = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}.", suffix=".part"))
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def _moved(parts: Sequence[Path], table: Path) -> Mapping[str, Any]:
     """The parts as the files of a certificate, moved to the table's own folder."""
     table.mkdir()
-    table.chmod(0o755)
+    table.chmod(0o755 & ~umask())
     for part in parts:
         part.rename(table / part.name)
     return {f"{table.name}/{part.name}": measured(table / part.name) for part in parts}

@@ -51,10 +51,11 @@ def _no_name(why: str) -> InputError:
 
 
 @contextmanager
-def appearing(target: Path) -> Iterator[BinaryIO]:
+def appearing(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """A file to write to that takes its name when the block is left in peace, and vanishes otherwise.
 
     It is written under another name in the same folder, flushed to disk, then renamed: nobody ever sees half of it.
+    A private one is for its owner alone.
     """
     temporary: Path | None = None
     try:
@@ -64,8 +65,9 @@ def appearing(target: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        # mkstemp makes files for the owner's eyes only; what is written here is meant to be passed on.
-        temporary.chmod(0o666 & ~_umask())
+        # mkstemp makes files for the owner's eyes only; what else is written here is meant to be passed on.
+        if not private:
+            temporary.chmod(0o666 & ~umask())
         temporary.replace(target)
     except OSError as error:
         raise cannot_write(target, error) from None
@@ -91,10 +93,10 @@ def read_ordinary(path: str | Path, most: int) -> bytes:
         return file.read(most + 1)
 
 
-def write_whole(path: str | Path, content: bytes) -> Path:
+def write_whole(path: str | Path, content: bytes, *, private: bool = False) -> Path:
     """Write a file whole or not at all."""
     target = Path(path)
-    with appearing(target) as file:
+    with appearing(target, private=private) as file:
         file.write(content)
     return target
 
@@ -108,7 +110,8 @@ def cannot_write(target: Path, error: OSError) -> InputError:
     )
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The permissions that new files are to go without."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

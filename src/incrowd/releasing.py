@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
-    from incrowd.releases.entries import Promise
+    from incrowd.releases.charging import Charged
     from incrowd.releases.kinds import Made
-    from incrowd.releases.release import Release, Staged
+    from incrowd.releases.release import Release
+    from incrowd.releases.staging import Stage, Staged
 
 Progress = Callable[[str, float], None]
 
@@ -36,6 +37,7 @@ def release(
     most_cells: int | None = None,
     write_with: str = "driver",
     rehearse: bool = False,
+    new_ledger: bool = False,
     progress: Progress | None = None,
     _source: RandomSource | None = None,
 ) -> Release:
@@ -59,6 +61,8 @@ def release(
             this machine could not hold. They must reach the folder; the table is a folder of parts then.
         rehearse: look at what would come out, of a draft that nobody has confirmed perhaps: nothing is charged, and the
             release is void, which its certificate, its report and the name of each of its files say.
+        new_ledger: this is the first release of the dataset. Its budget is set in the policy's ledger, which is made if
+            there is none. Otherwise a ledger that is missing, or does not know the dataset, is an error.
         progress: called with what is being done and the part of it that is done.
     """
     return release_copies(
@@ -73,6 +77,7 @@ def release(
         most_cells=most_cells,
         write_with=write_with,
         rehearse=rehearse,
+        new_ledger=new_ledger,
         progress=progress,
         _source=_source,
     )[0]
@@ -91,32 +96,32 @@ def release_copies(
     most_cells: int | None = None,
     write_with: str = "driver",
     rehearse: bool = False,
+    new_ledger: bool = False,
     progress: Progress | None = None,
     _source: RandomSource | None = None,
 ) -> list[Release]:
     """Several independent releases at once, each from a sample of its own, written to `<folder>-1`, `<folder>-2`, ...
 
-    What they promise together is more than each alone does; the ledger adds it up.
+    They are one plan: the ledger counts what they spend together, and all of them appear or none.
     """
     from incrowd.hierarchy import codings
     from incrowd.randomness import RandomSource
-    from incrowd.releases.certificate import load_secret_key, sha256, sign
+    from incrowd.releases.certificate import load_secret_key, sign
+    from incrowd.releases.charging import Purse
     from incrowd.releases.kinds import kind_of
-    from incrowd.releases.release import require_free, staged, write_around, writing
+    from incrowd.releases.release import write_around
+    from incrowd.releases.staging import require_free, staged, writing
 
-    def tell(what: str, part: float) -> None:
-        if progress is not None:
-            progress(what, part)
-
+    tell = progress or (lambda _what, _part: None)
     plan = read_policy(policy)
     section = _require_sense(plan, folder, copies, write_with, rehearse=rehearse)
     key = None if sign_with is None else load_secret_key(sign_with)
     folders = [] if folder is None else release_folders(folder, copies)
-    for place in folders:
-        require_free(place)
+    require_free(folders)
     kind = kind_of(section.mechanism)
     attributes = codings(plan, show_values=show_values)
     settings = kind.settle(plan, attributes, copies)
+    purse = Purse(plan, new_ledger=new_ledger, rehearse=rehearse)
     reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
     source = RandomSource() if _source is None else _source
     if write_with == "executors":
@@ -129,7 +134,7 @@ def release_copies(
                 settings,
                 require_spark(_open_listed(data, plan, **reading)),
                 folders[0].absolute(),
-                charge=lambda promise: _charge(plan, promise, copies),
+                charge=lambda promise: purse.charge(promise, copies),
                 sign=lambda certificate: certificate if key is None else sign(certificate, key),
                 randomness=source,
                 tell=tell,
@@ -138,35 +143,58 @@ def release_copies(
     counted = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
     prepared = kind.prepare(settings, counted, tell)
     settings = prepared.settings  # with what only the table could decide
-    made: list[Release] = []
     with ExitStack() as stack:
         # A folder that cannot be made is found out before the budget is spent.
-        stages = [stack.enter_context(staged(place)) for place in folders]
-        settle = _uncharged if rehearse else _charge(plan, kind.spending(settings), copies)
-        for number in range(copies):
+        stage = stack.enter_context(staged(folders)) if folders else None
+        charged = purse.charge(kind.spending(settings), copies)
+        stack.enter_context(charged.explained())
+
+        def make(number: int) -> Release:
             tell("drawing", number / copies)
-            drawn, stage = kind.draw(prepared, source), stages[number] if stages else None
-            with nullcontext() if stage is None else writing(stage.folder):
-                one = _make(plan, attributes, settings, counted, drawn, source, copies, stage, rehearse=rehearse)
+            drawn, staged = kind.draw(prepared, source), None if stage is None else stage.releases[number]
+            with nullcontext() if staged is None else writing(staged.folder):
+                one = _make(plan, attributes, settings, counted, drawn, source, copies, staged, rehearse=rehearse)
                 one = one if key is None else replace(one, certificate=sign(one.certificate, key))
-                if stage is not None:
-                    write_around(one, stage.public, stage.internal, internal_folder(stage.folder))
-            made.append(one)
-        digests = [one.certificate["digest"] for one in made]
-        digest = digests[0] if copies == 1 else sha256(" ".join(digests).encode())
-        for number, complete in enumerate(stages):
-            tell("writing", number / copies)
-            with writing(complete.folder):
-                complete.appear()
-            settle(digest)
+                if staged is not None:
+                    write_around(one, staged.public, staged.internal, internal_folder(staged.folder))
+            return one
+
+        made = [make(number) for number in range(copies)]
+        digest = _digest(made)
+        if stage is not None:
+            _appear(stage, charged, tell)
+            charged.settle(digest)
     tell("done", 1.0)
-    return [replace(one, settle=lambda: settle(digest)) for one in made]
+    return [replace(one, charged=charged, digest=digest) for one in made]
+
+
+def _digest(made: Sequence[Release]) -> str:
+    """That of the certificate, or of all."""
+    from incrowd.releases.certificate import sha256
+
+    digests: list[str] = [one.certificate["digest"] for one in made]
+    return digests[0] if len(digests) == 1 else sha256(" ".join(digests).encode())
+
+
+def _appear(stage: Stage, charged: Charged, tell: Progress) -> None:
+    """Give all folders their names. Whatever happens, it is known afterwards whether they have them."""
+    from incrowd.releases.staging import writing
+
+    folders = [one.folder for one in stage.releases]
+    tell("writing", 0.0)
+    try:
+        with writing(folders[0]):
+            stage.appear()
+    finally:
+        charged.published = folders if stage.appeared else []
 
 
 def _require_sense(
     plan: Policy, folder: str | Path | None, copies: int, write_with: str, *, rehearse: bool
 ) -> PolicyRelease:
     """Refuse what can be refused at a glance; the policy's section about the release."""
+    from incrowd.releases.entries import require_copies
+
     if plan.release is None:
         raise PolicyError(
             "The policy does not say how to release.",
@@ -175,8 +203,7 @@ def _require_sense(
         )
     if not rehearse:
         plan.require_confirmed()
-    if copies < 1:
-        raise ParameterError("At least one release must be asked for.", code="parameter-range")
+    require_copies(copies)
     if write_with not in ("driver", "executors"):
         raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
     if write_with == "executors":
@@ -211,7 +238,7 @@ def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
 
 def internal_folder(folder: str | Path) -> Path:
     """Where a release's files for the publisher alone are, beside its folder."""
-    from incrowd.releases.release import internal_folder
+    from incrowd.releases.staging import internal_folder
 
     return internal_folder(Path(folder))
 
@@ -278,40 +305,6 @@ def _open(
         engine=engine,
         **({} if most_cells is None else {"most_cells": most_cells}),
     )
-
-
-def _uncharged(_: str) -> None:
-    """Of a rehearsal no ledger knows."""
-
-
-def _charge(policy: Policy, promise: Promise, copies: int) -> Callable[[str], None]:
-    """Spend the budget, on disk, before anything is drawn. What is returned tells the ledger what was published."""
-    if policy.ledger is None or policy.release is None:
-        return lambda _: None
-    from incrowd.releases.entries import Entry
-    from incrowd.releases.ledger import Ledger
-
-    wanted = policy.ledger
-    ledger = Ledger(policy.resolve(wanted.path))
-    known = ledger.budget(wanted.dataset)
-    if known is None:
-        known = ledger.set_budget(wanted.dataset, wanted.epsilon, wanted.delta, wanted.relation)
-    if (known.epsilon, known.delta, known.relation) != (wanted.epsilon, wanted.delta, wanted.relation):
-        raise PolicyError(
-            f"The policy's budget for {wanted.dataset!r} is not the one in the ledger, {known}.",
-            code="ledger-budget-differs",
-            remedy="Write the ledger's budget into the policy, or change the ledger's with `incrowd ledger budget`.",
-        )
-    entry = Entry(
-        mechanism=policy.release.mechanism,
-        promise=promise,
-        description=policy.title or "release",
-        policy_digest=policy.digest(),
-        already_a_sample=getattr(policy.release, "already_sampled", False),
-        copies=copies,
-    )
-    number = ledger.charge(wanted.dataset, entry).entry_id
-    return lambda digest: ledger.settle(number, digest)
 
 
 def _make(

@@ -32,7 +32,8 @@ from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
 from incrowd.policy import Policy, Sample
 from incrowd.randomness import RandomSource
-from incrowd.releases.release import Release, require_free
+from incrowd.releases.release import Release
+from incrowd.releases.staging import require_free
 from incrowd.releasing import count_table, read_policy, release
 from incrowd.sources import Progress, SourceColumn
 
@@ -109,7 +110,7 @@ class StreamSampler:
             sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
         """
         if folder is not None:
-            require_free(named(folder))
+            require_free([named(folder)])
         made = self._drawn or self._draw(sign_with, _source)
         if folder is not None:
             made.save(folder)

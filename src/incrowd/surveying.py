@@ -83,11 +83,11 @@ def publish_collected(
     from incrowd.collector.publishing import close_and_count, release_of
     from incrowd.collector.store import Store
     from incrowd.files import named
-    from incrowd.releases.release import require_free
+    from incrowd.releases.staging import require_free
     from incrowd.signing import load_secret_key, sign
 
     key = None if sign_with is None else load_secret_key(sign_with)
-    require_free(named(folder))
+    require_free([named(folder)])
     opened = Store(store)
     try:
         made = release_of(close_and_count(opened, fewer=fewer), opened.questionnaire)

@@ -17,7 +17,8 @@ from incrowd.guarantees.crowd import CrowdProfile
 from incrowd.guarantees.profile import ApproximateDP, Relation, compose
 from incrowd.releases.entries import Entry, Point, SampledCrowd, Uncomposable
 from incrowd.releases.ledger import Ledger
-from incrowd.releases.spending import at_least, at_most, meaning, spent
+from incrowd.releases.spending import at_least, at_most, meaning
+from incrowd.releases.spending import planned as spent
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 some = settings(max_examples=60, deadline=None)
@@ -176,7 +177,7 @@ def test_what_is_charged_is_what_is_stated(entries):
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(Path(folder) / "ledger.db")
         receipts = [ledger.charge("d", e) for e in entries]
-        records = ledger.statement("d", delta=0.0).releases if entries else ()
+        records = ledger.statement("d").releases if entries else ()
         assert [line.recorded.entry for line in records] == entries
         assert [line.recorded.id for line in records] == [receipt.entry_id for receipt in receipts]
         for e in entries:

@@ -15,6 +15,7 @@ from incrowd.errors import DataError, GuaranteeError, InputError, PolicyError
 from incrowd.guarantees import sampling
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.releases.charging import Charged
 from incrowd.releases.release import Release
 from incrowd.sample import StreamSampler
 
@@ -167,10 +168,12 @@ def test_a_ledger_that_fails_last_leads_to_no_second_sample(monkeypatch):
     stream.add(arrivals(5000, 1))
     release = api.release
 
-    def settle():
+    def settle(_digest):
         raise BrokenOffError
 
-    monkeypatch.setattr("incrowd.sample.release", lambda *a, **k: replace(release(*a, **k), settle=settle))
+    charged = Charged()
+    monkeypatch.setattr(charged, "settle", settle)
+    monkeypatch.setattr("incrowd.sample.release", lambda *a, **k: replace(release(*a, **k), charged=charged))
     monkeypatch.setattr("incrowd.releases.release.save", lambda folder, made: folder)
     with pytest.raises(BrokenOffError):
         stream.release("anywhere")

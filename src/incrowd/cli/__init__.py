@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from incrowd._version import __version__
-from incrowd.cli._shell import open_streams, run
+from incrowd.cli._shell import open_streams, run, stop_on_signals
 
 # Verb → (module and attribute, one line of help). The help stands here so that listing verbs imports none of them.
 VERBS = {
@@ -81,4 +81,5 @@ def incrowd() -> None:
 def main(arguments: list[str] | None = None) -> Any:
     """The entry point: runs one command and exits with its code."""
     open_streams()
+    stop_on_signals()
     sys.exit(run(incrowd, sys.argv[1:] if arguments is None else arguments))

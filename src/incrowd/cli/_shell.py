@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.errors import IncrowdError
+from incrowd.errors import IncrowdError, notes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,9 +85,10 @@ def _outcome(command: click.Command, arguments: list[str]) -> int:
     except click.ClickException as error:
         report_error({"code": "usage", "message": error.format_message(), "remedy": "", "details": {}}, as_json=as_json)
         return BAD_INPUT
-    except (click.Abort, KeyboardInterrupt):
-        click.echo("incrowd: stopped; nothing was written.", err=True)
-        return 130
+    except (click.Abort, KeyboardInterrupt) as stop:
+        cause = stop.__cause__ or stop  # click has put its own exception around it
+        click.echo(" ".join(("incrowd: stopped.", *(notes_of(cause) or ("Nothing was written.",)))), err=True)
+        return 128 + getattr(cause, "signal", signal.SIGINT)
     except OutputLostError:
         raise
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user unasked
@@ -95,7 +97,9 @@ def _outcome(command: click.Command, arguments: list[str]) -> int:
         bug = {
             "code": "internal",
             # Only the kind of the exception: its text might quote data.
-            "message": f"An unexpected {type(error).__name__} stopped incrowd. This is a bug.",
+            "message": " ".join(
+                (f"An unexpected {type(error).__name__} stopped incrowd. This is a bug.", *notes_of(error))
+            ),
             "remedy": "Set INCROWD_DEBUG=1 for the details, and report it. A folder that was written is complete.",
             "details": {},
         }
@@ -151,6 +155,26 @@ def open_streams() -> None:
         sys.stdout = Output(
             out.detach(), encoding=out.encoding, errors="backslashreplace", line_buffering=out.line_buffering
         )
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal that ends a command as Ctrl-C does: what was begun is cleared away, and what was charged is said."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.signal = number
+
+
+def stop_on_signals() -> None:
+    """Let the signals by which a system ends a program end a command properly; those that are ignored stay so."""
+
+    def stop(number: int, _frame: object) -> None:
+        raise Stopped(number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, stop)
 
 
 def report_error(error: dict[str, Any], *, as_json: bool) -> None:

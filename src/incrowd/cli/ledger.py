@@ -47,13 +47,32 @@ def show(dataset: str | None, path: str, as_json: bool) -> None:
 @click.option("--epsilon", type=float, required=True, help="All that may ever be spent.")
 @click.option("--delta", type=float, required=True, help="At this δ.")
 @relation_option
+@click.option(
+    "--rule",
+    type=click.Choice(["sum", "order", "unit"]),
+    default="sum",
+    show_default=True,
+    help="How releases are counted; fixed with the first one.",
+)
+@click.option("--unit", help="What releases are measured in by the rule unit: k=17,beta=0.3.")
 @ledger_option
 @json_option
-def budget(dataset: str, epsilon: float, delta: float, relation: str, path: str, as_json: bool) -> None:
-    """Set what may be spent on DATASET. Earlier budgets stay on record."""
+def budget(
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    relation: str,
+    rule: str,
+    unit: str | None,
+    path: str,
+    as_json: bool,
+) -> None:
+    """Set what may be spent on DATASET, in a ledger that is made if there is none. Earlier budgets stay on record."""
     from incrowd import api
 
-    statement = api.ledger_budget(path, dataset, epsilon=epsilon, delta=delta, relation=relation).to_dict()
+    statement = api.ledger_budget(
+        path, dataset, epsilon=epsilon, delta=delta, relation=relation, rule=rule, unit=unit
+    ).to_dict()
     emit(statement, as_json=as_json, render=lambda console: _show(console, statement))
 
 
@@ -75,19 +94,37 @@ def add(dataset: str, epsilon: float, delta: float, description: str, relation: 
     emit(statement, as_json=as_json, render=lambda console: _show(console, statement))
 
 
+@ledger.command("accept-loss")
+@ledger_option
+@json_option
+def accept_loss(path: str, as_json: bool) -> None:
+    """Give up what is remembered of a ledger that is lost, or of which an older copy has to do.
+
+    What it spent stays spent: record it again with `incrowd ledger add`.
+    """
+    from incrowd import api
+
+    seen = api.ledger_accept_loss(path)
+
+    def render(console: Console) -> None:
+        for one in seen:
+            console.print(f"Given up: the ledger last seen {safe(one)}.", soft_wrap=True)
+        said = "What it spent stays spent: record it with `incrowd ledger add`." if seen else "Nothing is remembered."
+        console.print(said, soft_wrap=True)
+
+    emit({"given_up": list(seen)}, as_json=as_json, render=render)
+
+
 def _show(console: Console, statement: dict[str, Any]) -> None:
     from rich.table import Table
 
     console.print(f"[bold]{safe(statement['dataset'])}[/]")
     for total in statement["totals"]:
         console.print(
-            f"  spent      ε = {_number(total['epsilon'])} at δ = {_number(total['delta'])}  ({total['relation']})"
+            f"  spent      ε = {number(total['epsilon'])} at δ = {number(total['delta'])}  ({total['relation']})"
         )
-    if statement["remaining"] is not None:
-        left, whole = statement["remaining"], statement["budget"]
-        console.print(f"  remaining  ε = {_number(left['epsilon'])} of {_number(whole['epsilon'])}")
-    else:
-        console.print("  no budget is set")
+    for line in left_in_words(statement):
+        console.print(f"  {line}")
     if statement["releases"]:
         table = Table(box=None, pad_edge=False)
         for name in ("when", "what", "mechanism", "ε alone", "state"):
@@ -97,7 +134,7 @@ def _show(console: Console, statement: dict[str, Any]) -> None:
                 line["time"][:19],
                 safe(line["description"]),
                 safe(line["mechanism"]),
-                "does not compose" if line["relation"] is None else _number(line["epsilon"]),
+                "does not compose" if line["relation"] is None else number(line["epsilon"]),
                 line["state"],
             )
         console.print(table)
@@ -105,5 +142,17 @@ def _show(console: Console, statement: dict[str, Any]) -> None:
         console.print(f"[dim]{safe(note)}[/]", soft_wrap=True)
 
 
-def _number(value: float | None) -> str:
+def left_in_words(statement: dict[str, Any]) -> list[str]:
+    """What is left of a budget, and how releases are counted against it."""
+    left, whole = statement["remaining"], statement["budget"]
+    if left is None:
+        return ["no budget is set"]
+    units = f"  ({left['units']} of {whole['terms']['units']} units)" if "units" in left else ""
+    delta = f" of {number(whole['delta'])}" if whole["rule"] == "sum" else ""
+    epsilon = f"ε = {number(left['epsilon'])} of {number(whole['epsilon'])}"
+    return [f"remaining  {epsilon}, δ = {number(left['delta'])}{delta}{units}", f"rule       {whole['rule']}"]
+
+
+def number(value: float | None) -> str:
+    """A number, or the infinity that JSON cannot hold."""
     return "∞" if value is None else f"{value:.6g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from incrowd.cli._shell import emit, file_name, folder_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
+from incrowd.cli.ledger import left_in_words, number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 @click.option(
     "--rehearse", is_flag=True, help="Look at what would come out, of a draft too: uncharged, and void in every file."
 )
+@click.option(
+    "--new-ledger",
+    is_flag=True,
+    help="The first release of the dataset: set its budget, in a ledger that is made if there is none.",
+)
 @json_option
 def release(
     policy: str,
@@ -47,6 +54,7 @@ def release(
     reading: dict[str, Any],
     write_with: str,
     rehearse: bool,
+    new_ledger: bool,
     as_json: bool,
 ) -> None:
     """Publish a table as its policy says: the release, its certificate and a report.
@@ -73,6 +81,7 @@ def release(
             show_values=show_values,
             write_with=write_with,
             rehearse=rehearse,
+            new_ledger=new_ledger,
             progress=tell,
             **reading,
         )
@@ -80,8 +89,30 @@ def release(
     results = [
         payload_of(one.certificate, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
     ]
-    payload = results[0] if copies == 1 else {**results[0], "releases": results}
-    emit(payload, as_json=as_json, render=lambda console: show(console, results, empty=made[0].empty))
+    account = made[0].account
+    payload = {**results[0], "ledger": account, **({"releases": results} if copies > 1 else {})}
+
+    def render(console: Console) -> None:
+        show(console, results, empty=made[0].empty)
+        if not rehearse:
+            show_account(console, account)
+
+    emit(payload, as_json=as_json, render=render)
+
+
+def show_account(console: Console, account: Mapping[str, Any] | None) -> None:
+    """What is spent and left after a release."""
+    if account is None:
+        console.print("No ledger counts this release: nothing adds up what is published about these people.")
+        return
+    spent = account["spent"]
+    console.print(
+        f"Spent on {safe(account['dataset'])}: ε = {number(spent['epsilon'])} at δ = {number(spent['delta'])}; "
+        f"{', '.join(left_in_words(dict(account))[:1])}.",
+        soft_wrap=True,
+    )
+    for note in account["notes"]:
+        console.print(f"[dim]{safe(note)}[/]", soft_wrap=True)
 
 
 def payload_of(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:

@@ -274,7 +274,7 @@ class Composition(PrivacyProfile):
 
     @cached_property
     def _needs(self) -> dict[PrivacyProfile, float]:
-        return {part: _reach(part) for part in self._counted}
+        return {part: reach_of(part) for part in self._counted}
 
     @cached_property
     def _losses(self) -> dict[str, Losses]:
@@ -302,7 +302,7 @@ def sum_up(values: Iterable[float]) -> float:
     return 0.0 if total == 0.0 else round_up(total)
 
 
-def _reach(profile: PrivacyProfile) -> float:
+def reach_of(profile: PrivacyProfile) -> float:
     """An ε beyond which nothing is left to gain: δ no longer falls, or is negligible."""
     if isinstance(profile, ApproximateDP):
         return profile.at_epsilon

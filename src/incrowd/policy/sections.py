@@ -51,12 +51,24 @@ class Ledger(Section):
 
     path: Text = Field(description="The ledger's file, relative to the policy.")
     dataset: Text = Field(description="The data set's name in the ledger.")
-    epsilon: float = Field(gt=0, allow_inf_nan=False, description="All that may ever be spent on it.")
+    epsilon: float = Field(gt=0, le=100, allow_inf_nan=False, description="All that may ever be spent on it.")
     delta: float = Field(ge=0, lt=1, description="All that may ever be spent on it.")
     relation: Literal["add/remove", "replace-one"] = Field(
         default="add/remove",
         description="What the budget is about. A randomised table needs replace-one, which all other promises fit too.",
     )
+    rule: Literal["sum", "order", "unit"] = Field(
+        default="sum", description="How releases are counted; fixed with the first one."
+    )
+    unit: Text | None = Field(
+        default=None, description="What releases are measured in by the rule 'unit': k=17,beta=0.3."
+    )
+
+    @model_validator(mode="after")
+    def _check_unit(self) -> Self:
+        if (self.unit is None) == (self.rule == "unit"):
+            refuse([(("unit",), "goes with 'rule: unit', which needs it")])
+        return self
 
 
 def without_password(address: str) -> str:

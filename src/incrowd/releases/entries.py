@@ -1,20 +1,20 @@
-"""Releases as the ledger keeps them: frozen values that say what happened, not what it costs.
+"""Releases and budgets as the ledger keeps them: frozen values that say what happened.
 
-A promise is kept in a form from which its privacy profile can be computed again (`parts`), so a sharper composition
-helps old ledgers too. None of these values holds anything read off the data.
+A promise is kept in a form from which its privacy profile can be computed again (`parts`). None of these values holds
+anything read off the data.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from typing import Any, ClassVar
 
-from incrowd.errors import BudgetError, ParameterError, UnreachableError
+from incrowd.errors import BudgetError, ParameterError
 from incrowd.guarantees._numbers import require_between, require_count
 from incrowd.guarantees.crowd import CrowdProfile
-from incrowd.guarantees.profile import ApproximateDP, PrivacyProfile, Relation, sum_up, to_replace_one
+from incrowd.guarantees.profile import ApproximateDP, PrivacyProfile, Relation, to_replace_one
 
 LARGEST_EPSILON = 100.0
 """No single promise or budget lies above this: e^100 promises nothing."""
@@ -31,11 +31,15 @@ Parts = tuple[PrivacyProfile, ...]
 
 @dataclass(frozen=True)
 class SampledCrowd:
-    """A crowd of k on a sample of rate β; the mapping fixed, or chosen on the full table with ε₁ (add/remove)."""
+    """A crowd of k on a sample of rate β; the mapping fixed, or chosen on the full table with ε₁ (add/remove).
+
+    `delta` is the one that the release states, at which sums count it; ledgers of earlier versions did not keep it.
+    """
 
     k: int
     beta: float
     selection_epsilon: float = 0.0
+    delta: float | None = None
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -44,6 +48,7 @@ class SampledCrowd:
             k=require_count("k", self.k),
             beta=require_between("beta", self.beta, 0.0, 1.0),
             selection_epsilon=_epsilon("selection_epsilon", self.selection_epsilon),
+            delta=None if self.delta is None else require_between("delta", self.delta, 0.0, 1.0),
         )
 
     def parts(self, relation: Relation) -> Parts:
@@ -52,14 +57,6 @@ class SampledCrowd:
         replacing = relation is Relation.REPLACE_ONE
         sampled: Parts = (ChangedCell(crowd, loses=True), ChangedCell(crowd, loses=False)) if replacing else (crowd,)
         return sampled + Point(self.selection_epsilon, 0.0, Relation.ADD_REMOVE).parts(relation)
-
-    def epsilon(self, delta: float) -> float:
-        """The least ε at this δ under add/remove, with what choosing the mapping cost; infinite if there is none."""
-        try:
-            crowd = CrowdProfile(self.k, self.beta).epsilon(delta)
-        except UnreachableError:
-            return math.inf
-        return sum_up((crowd, self.selection_epsilon)) if self.selection_epsilon else crowd
 
 
 @dataclass(frozen=True)
@@ -108,6 +105,17 @@ Promise = SampledCrowd | Point | Uncomposable
 _KINDS: dict[str, type[Promise]] = {"sampled-crowd": SampledCrowd, "point": Point, "does-not-compose": Uncomposable}
 
 
+def promise_to_dict(promise: Promise) -> dict[str, Any]:
+    """A promise for JSON."""
+    return {"kind": next(name for name, cls in _KINDS.items() if isinstance(promise, cls)), **asdict(promise)}
+
+
+def promise_from_dict(value: Mapping[str, Any]) -> Promise:
+    """The promise that `promise_to_dict` was called on."""
+    given = dict(value)
+    return _KINDS[given.pop("kind")](**given)
+
+
 @dataclass(frozen=True)
 class ChangedCell(PrivacyProfile):
     """One of the two cells that change when a record of a sampled crowd is replaced: a removal here, an addition there.
@@ -141,6 +149,7 @@ class Entry:
         sample_id: names the sample it was made from, if that was not drawn afresh and thrown away.
         already_a_sample: the table itself is taken to be the sample ("implicit sampling").
         copies: how many independent releases of this kind are made at once.
+        cost: what it was charged with, fixed at the charge: the rule, the relation, and the numbers of that rule.
     """
 
     mechanism: str
@@ -150,18 +159,13 @@ class Entry:
     sample_id: str | None = None
     already_a_sample: bool = False
     copies: int = 1
+    cost: Mapping[str, Any] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         require_text("mechanism", self.mechanism)
         if self.sample_id is not None:
             require_text("sample_id", self.sample_id)
-        _set(self, copies=require_count("copies", self.copies))
-        if self.copies > MOST_COPIES:
-            raise ParameterError(
-                f"copies must be {MOST_COPIES} or less; it is {self.copies}.",
-                code="parameter-range",
-                details={"parameter": "copies"},
-            )
+        _set(self, copies=require_copies(self.copies))
         if self.copies > 1 and (self.already_a_sample or self.sample_id is not None):
             raise BudgetError(
                 f"{self.copies} releases would be made from one and the same sample.",
@@ -187,35 +191,73 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         """A value for JSON, from which `from_dict` makes the entry again."""
-        kind = next(name for name, cls in _KINDS.items() if isinstance(self.promise, cls))
-        return {**asdict(self), "promise": {"kind": kind, **asdict(self.promise)}}
+        return {**asdict(self), "promise": promise_to_dict(self.promise)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Entry:
         """The entry that `to_dict` was called on."""
-        promise = dict(value["promise"])
-        kind = _KINDS[promise.pop("kind")]
-        return cls(**{**value, "promise": kind(**promise)})
+        return cls(**{**value, "promise": promise_from_dict(value["promise"])})
+
+
+class Rule(StrEnum):
+    """How releases are counted against a budget, each of which may be chosen in view of the earlier ones.
+
+    `releases/rules.py` says what each does, `docs/proofs.md` why it holds.
+    """
+
+    SUM = "sum"
+    ORDER = "order"
+    UNIT = "unit"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The most that may be spent on a dataset: all its releases together must be (ε,δ)-DP."""
+    """The most that may be spent on a dataset: all its releases together must be (ε,δ)-DP.
+
+    Attributes:
+        rule: how releases are counted. It is fixed with the first release.
+        unit: what releases are measured in, for the rule `unit`.
+        terms: the numbers that the rule derives from the rest, kept as they were when the budget was set.
+    """
 
     epsilon: float
     delta: float
     relation: Relation
+    rule: Rule = Rule.SUM
+    unit: SampledCrowd | Point | None = None
+    terms: Mapping[str, float] = field(default_factory=dict, compare=False, hash=False)
 
     def __post_init__(self) -> None:
         _set(
             self,
-            epsilon=_epsilon("epsilon", self.epsilon),
-            delta=require_between("delta", self.delta, 0.0, 1.0, open_low=False),
+            epsilon=_epsilon("The epsilon of a ledger's budget", self.epsilon),
+            delta=require_between("The delta of a ledger's budget", self.delta, 0.0, 1.0, open_low=False),
             relation=as_relation(self.relation),
+            rule=as_rule(self.rule),
         )
+        if (self.unit is None) != (self.rule is not Rule.UNIT):
+            raise ParameterError(
+                "The rule 'unit' needs a unit, and no other rule has one.",
+                code="parameter-combination",
+                remedy="Name the release that is to be the unit: k=17,beta=0.3, or epsilon=0.1,delta=0.",
+            )
 
     def __str__(self) -> str:
-        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g} ({self.relation})"
+        rule = "" if self.rule is Rule.SUM else f", rule {self.rule}"
+        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g} ({self.relation}{rule})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """A value for JSON, from which `from_dict` makes the budget again."""
+        return {**asdict(self), "unit": None if self.unit is None else promise_to_dict(self.unit)}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Budget:
+        """The budget that `to_dict` was called on; one of an earlier version, which knew no rules, is a sum."""
+        unit = value.get("unit")
+        found = None if unit is None else promise_from_dict(unit)
+        if isinstance(found, Uncomposable):
+            raise ParameterError("A promise that does not compose is no unit.", code="parameter-range")
+        return cls(**{**value, "unit": found})
 
 
 # --- small checks -----------------------------------------------------------------------------------------------
@@ -234,6 +276,19 @@ def require_text(name: str, value: str, longest: int = 200) -> str:
     return value
 
 
+def require_copies(copies: int) -> int:
+    """As many releases as may be made at once."""
+    copies = require_count("copies", copies)
+    if copies > MOST_COPIES:
+        raise ParameterError(
+            f"copies must be {MOST_COPIES} or less; it is {copies}.",
+            code="parameter-range",
+            remedy="Make fewer releases at once.",
+            details={"parameter": "copies"},
+        )
+    return copies
+
+
 def _epsilon(name: str, value: float) -> float:
     return require_between(name, value, 0.0, LARGEST_EPSILON, open_low=False, open_high=False)
 
@@ -245,6 +300,31 @@ def as_relation(value: Relation | str) -> Relation:
     except ValueError:
         raise ParameterError(
             f"relation must be one of {', '.join(Relation)}.", code="parameter-range", details={"parameter": "relation"}
+        ) from None
+
+
+def as_rule(value: Rule | str) -> Rule:
+    """The rule, also from its name."""
+    try:
+        return Rule(value)
+    except ValueError:
+        raise ParameterError(
+            f"rule must be one of {', '.join(Rule)}.", code="parameter-range", details={"parameter": "rule"}
+        ) from None
+
+
+def as_unit(text: str, relation: Relation | str) -> SampledCrowd | Point:
+    """A unit as it is written: k=17,beta=0.3 (also selection_epsilon=0.1), or epsilon=0.1,delta=0."""
+    try:
+        given = {name.strip(): float(number) for name, _, number in (part.partition("=") for part in text.split(","))}
+        if "k" in given:
+            return SampledCrowd(**given)  # type: ignore[arg-type]
+        return Point(**given, relation=as_relation(relation))
+    except (TypeError, ValueError):
+        raise ParameterError(
+            "A unit is written k=17,beta=0.3 (also selection_epsilon=0.1), or epsilon=0.1,delta=0.",
+            code="parameter-range",
+            details={"parameter": "unit"},
         ) from None
 
 

@@ -5,6 +5,8 @@ transaction that holds the file's write lock, so no two processes can spend the 
 the record is on disk. A crash at any moment may therefore waste budget; it never hides a release.
 
 - The tables only grow: triggers refuse every change and deletion. The budget in force is the last one set.
+- Every record is linked to all before it by a digest. The last one, the head, is remembered outside the file
+  (`memory.py`), so that a ledger which is missing, or older than it once was, is refused.
 - Every call opens the file and closes it again. Nothing is held between calls, so a `Ledger` may be shared by threads
   and survive a fork, and a file that was moved away is noticed rather than written to.
 - The journal is SQLite's rollback journal with ``synchronous = EXTRA``: between calls the ledger is a single file that
@@ -18,49 +20,31 @@ the record is on disk. A crash at any moment may therefore waste budget; it neve
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from incrowd.errors import IncrowdError, InputError, InternalError
-from incrowd.guarantees._numbers import require_between
+from incrowd.errors import BudgetError, IncrowdError, InputError, InternalError
 from incrowd.guarantees.profile import Relation
-from incrowd.releases.entries import Budget, Entry, as_relation, require_text
-from incrowd.releases.spending import Account
+from incrowd.releases import chain
+from incrowd.releases.accounts import Account
+from incrowd.releases.entries import Budget, Entry, Point, Rule, SampledCrowd, as_relation, as_rule, require_text
+from incrowd.releases.memory import Memory, Seen
+from incrowd.releases.rules import settled
 from incrowd.releases.statements import BudgetChange, Recorded, Statement, make_statement
 
 APPLICATION = 0x496E4372
 """Marks an SQLite file as a ledger: "InCr"."""
 
-VERSION = 1
-
 PATIENCE = 120.0
 """Seconds to wait for other processes; each holds the lock for a few disk writes, rarely for a composition."""
-
-_TABLES = {
-    "budgets": "id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL, value TEXT NOT NULL",
-    "entries": (
-        "id INTEGER PRIMARY KEY, dataset TEXT NOT NULL, time TEXT NOT NULL, value TEXT NOT NULL, sample_id TEXT, "
-        "UNIQUE (dataset, sample_id)"
-    ),
-    "publications": "entry INTEGER PRIMARY KEY REFERENCES entries (id), time TEXT NOT NULL, digest TEXT NOT NULL",
-}
-_SCHEMA = (
-    *(f"CREATE TABLE {name} ({columns})" for name, columns in _TABLES.items()),
-    *(
-        f"CREATE TRIGGER {name}_{event.lower()} BEFORE {event} ON {name} "
-        "BEGIN SELECT RAISE(ABORT, 'a ledger only grows'); END"
-        for name in _TABLES
-        for event in ("UPDATE", "DELETE")
-    ),
-    f"PRAGMA application_id = {APPLICATION}",
-    f"PRAGMA user_version = {VERSION}",
-)
 
 _NOT_A_LEDGER = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR}
 _OUT_OF_REACH = {
@@ -74,6 +58,12 @@ _OUT_OF_REACH = {
     sqlite3.SQLITE_LOCKED: f"other processes have kept it locked for {PATIENCE:g} seconds",
 }
 
+_BRING_BACK = (
+    "Bring back the latest ledger: what it counted stays spent. If it is lost for good, say so with "
+    "`incrowd ledger accept-loss`, and record what was spent with `incrowd ledger add`."
+)
+UNPUBLISHED = "Nothing was published; what was charged stays charged."
+
 Value = TypeVar("Value")
 
 
@@ -84,31 +74,60 @@ class Receipt:
     entry_id: int
     dataset: str
     time: str
+    said: str
 
 
 class Ledger:
     """A ledger in a file, which is made if there is none (unless `create` is false).
 
+    Attributes:
+        notes: what should be known about it, in one line each.
+
     Raises:
         InputError: the file or its folder cannot be used, or the file is not a ledger; says which and why.
+        BudgetError: it is missing, or older than it was when it was last seen.
     """
 
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self.path = Path(path).absolute()
-        _check_place(self.path, create=create)
-        with self._open(create=create) as db:
-            if _is_blank(db):
+        self._memory = Memory()
+        _check_place(self.path)
+        self._make_file(create=create)
+        with self._open() as db:
+            if create and _is_blank(db):
                 db.execute("BEGIN IMMEDIATE")
                 if _is_blank(db):  # nobody else was quicker
-                    for statement in _SCHEMA:
-                        db.execute(statement)
+                    self._check_head(db, self._known(db))
+                    chain.make_tables(db)
+                    db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute("COMMIT")
             self._check_identity(db)
             if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise _invalid(self.path, "is damaged")
+            known = self._known(db)  # before the ledger is read: others may write to it meanwhile
+            db.execute("BEGIN")
+            head = chain.verified_head(db)
+            if head is chain.BROKEN:
+                raise _invalid(self.path, "was changed by something else than incrowd")
+            self._check_head(db, known)
+            db.execute("COMMIT")
+        if head is not None:
+            self._memory.remember(head, self.path, _now())
+
+    @staticmethod
+    def last_seen(path: Path) -> Seen | None:
+        """What is remembered of the ledger at a place."""
+        return Memory().at(path)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What should be known about it, in one line each."""
+        return () if self._memory.note is None else (self._memory.note,)
 
     def charge(self, dataset: str, entry: Entry) -> Receipt:
         """Record a release that is about to be made, if it may be made. On return the record is on disk.
+
+        If it is interrupted after that, the exception has a note that says so.
 
         Raises:
             BudgetError: it would overspend the budget ("budget-overspent") or use a sample a second time
@@ -116,14 +135,30 @@ class Ledger:
             RelationError: the budget is about adding or removing a record, the promise about replacing one.
         """
         self._first_look(dataset).admit(entry)
-        with self._transaction(writing=True) as db:
-            _account(db, dataset, self.path).admit(entry)
-            time = _now()
-            row = db.execute(
-                "INSERT INTO entries (dataset, time, value, sample_id) VALUES (?, ?, ?, ?)",
-                (dataset, time, _to_json(entry.to_dict()), entry.sample_id),
-            ).lastrowid
-        return Receipt(int(row or 0), dataset, time)
+        receipt = None
+        try:
+            with self._transaction(writing=True) as db:
+                admitted = _account(db, dataset, self.path).admit(entry)
+                time, mark = _now(), secrets.token_hex(8)
+                value = _to_json({**admitted.to_dict(), "mark": mark})
+                columns = {"dataset": dataset, "time": time, "value": value, "sample_id": entry.sample_id}
+                number = chain.append(db, "entries", columns)
+                receipt = Receipt(number, dataset, time, self._said(admitted))
+            self._remember(dataset)
+        except BaseException as error:
+            if receipt is not None and self._holds(receipt.entry_id, value):
+                error.add_note(f"{receipt.said} {UNPUBLISHED}")
+            raise
+        return receipt
+
+    def _said(self, entry: Entry) -> str:
+        """That an entry was charged, and for what."""
+        return f"The ledger {self.path} was charged for it{_price_in_words(entry)}."
+
+    def _holds(self, entry_id: int, value: str) -> bool:
+        with self._open() as db:
+            row = db.execute("SELECT value FROM entries WHERE id = ?", (entry_id,)).fetchone()
+        return row is not None and row[0] == value
 
     def settle(self, entry_id: int, release_digest: str) -> None:
         """Mark a charged release as published. Doing so twice is harmless.
@@ -137,47 +172,52 @@ class Ledger:
                 raise InputError(f"The ledger {self.path} has no entry {entry_id}.", code="ledger-unknown")
             before = db.execute("SELECT digest FROM publications WHERE entry = ?", (entry_id,)).fetchone()
             if before is None:
-                db.execute(
-                    "INSERT INTO publications (entry, time, digest) VALUES (?, ?, ?)",
-                    (entry_id, _now(), release_digest),
-                )
+                chain.append(db, "publications", {"entry": entry_id, "time": _now(), "digest": release_digest})
             elif before[0] != release_digest:
                 raise InputError(
                     f"Entry {entry_id} of the ledger {self.path} was settled with another release.",
                     code="ledger-settled",
                     remedy="Charge each release for itself.",
                 )
+        self._remember(None)
 
-    def set_budget(self, dataset: str, epsilon: float, delta: float, relation: Relation | str) -> Budget:
+    def set_budget(
+        self,
+        dataset: str,
+        epsilon: float,
+        delta: float,
+        relation: Relation | str,
+        rule: Rule | str = Rule.SUM,
+        unit: SampledCrowd | Point | None = None,
+    ) -> Budget:
         """Set, raise or lower what may be spent on a dataset. Earlier budgets stay on record.
 
         Raises:
-            BudgetError: more than that has been spent already ("budget-below-spent").
+            BudgetError: more than that has been spent already ("budget-below-spent"), or the rule would change after
+                the first release ("budget-fixed").
             RelationError: an add/remove budget for a dataset with promises about replacing a record.
+            UnreachableError: by this rule the budget has nothing to spend.
         """
-        budget = Budget(epsilon, delta, as_relation(relation))
+        budget = settled(Budget(epsilon, delta, as_relation(relation), as_rule(rule), unit))
         self._first_look(dataset).admit_budget(budget)
         with self._transaction(writing=True) as db:
             _account(db, dataset, self.path).admit_budget(budget)
-            db.execute(
-                "INSERT INTO budgets (dataset, time, value) VALUES (?, ?, ?)",
-                (dataset, _now(), _to_json(asdict(budget))),
-            )
+            columns = {"dataset": dataset, "time": _now(), "value": _to_json(budget.to_dict())}
+            chain.append(db, "budgets", columns)
+        self._remember(dataset)
         return budget
 
     def budget(self, dataset: str) -> Budget | None:
         """The budget in force, without adding anything up; None if there is none."""
         return self._first_look(dataset).budget
 
-    def statement(self, dataset: str, delta: float | None = None) -> Statement:
-        """What was released, spent and left. Without a δ: the budget's, or else one that suits the releases.
+    def statement(self, dataset: str) -> Statement:
+        """What was released, spent and left.
 
         Raises:
             InputError: the ledger knows no such dataset.
         """
         require_text("dataset", dataset)
-        if delta is not None:
-            delta = require_between("delta", delta, 0.0, 1.0, open_low=False)
         with self._transaction() as db:
             records, budgets = _records(db, dataset, self.path), _budgets(db, dataset, self.path)
         if not records and not budgets:
@@ -186,7 +226,7 @@ class Ledger:
                 code="ledger-unknown",
                 remedy="List the names it knows, or charge a release or set a budget first.",
             )
-        return make_statement(dataset, records, budgets, delta)
+        return make_statement(dataset, records, budgets, self.notes)
 
     def datasets(self) -> tuple[str, ...]:
         """The names of all datasets with a release or a budget."""
@@ -217,15 +257,79 @@ class Ledger:
     @contextmanager
     def _transaction(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """All or nothing: if the body raises, closing the connection rolls everything back."""
+        if not self.path.exists():
+            self._missing()
         with self._open() as db:
             self._check_identity(db)
             db.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+            if writing:
+                chain.upgrade(db)
+                self._check_head(db, self._known(db))
             yield db
             db.execute("COMMIT")
 
+    def _make_file(self, *, create: bool) -> None:
+        """A file for its owner alone, where there is none."""
+        try:
+            if self.path.exists():
+                return
+            self._missing(create=create)
+            with suppress(FileExistsError):  # somebody else was quicker
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as error:
+            raise _unavailable(self.path, error.strerror or "it cannot be opened") from None
+
+    def _missing(self, *, create: bool = False) -> None:
+        """There is no file. That is an error if there was one, or if none is to be made."""
+        seen = self._memory.at(self.path)
+        if seen is not None:
+            raise BudgetError(
+                f"There is no ledger at {self.path}. It was last seen {seen}.",
+                code="ledger-missing",
+                remedy=_BRING_BACK,
+                details={"records": seen.head.records, "spent": seen.spent},
+            )
+        if not create:
+            raise _unavailable(self.path, "there is no such file")
+
+    def _known(self, db: sqlite3.Connection) -> tuple[Seen | None, Seen | None]:
+        """What is remembered of the ledger at this place, and of the one in this file."""
+        head = chain.head(db)
+        return self._memory.at(self.path), None if head is None else self._memory.of(head.ledger)
+
+    def _check_head(self, db: sqlite3.Connection, known: tuple[Seen | None, Seen | None]) -> None:
+        """Whether nothing is missing from the ledger, as far as is remembered; a file without a chain has no head."""
+        (here, before), head = known, chain.head(db)
+        if here is not None and (head is None or here.head.ledger != head.ledger):
+            raise self._older(f"is not the ledger that was last seen {here}", here)
+        if before is None or head is None:
+            return
+        if head.records < before.head.records:
+            raise self._older(f"has {head.records} record(s), and is older than when it was last seen {before}", before)
+        if chain.digest_at(db, before.head.records) != before.head.digest:
+            raise self._older(f"is another copy than the one last seen {before}; both have gone on", before)
+
+    def _older(self, what: str, seen: Seen) -> BudgetError:
+        return BudgetError(
+            f"The file {self.path} {what}.",
+            code="ledger-older",
+            remedy=_BRING_BACK,
+            details={"records": seen.head.records, "spent": seen.spent},
+        )
+
+    def _remember(self, dataset: str | None) -> None:
+        """After a record is on disk, and never before: the memory may lag, and must not be ahead."""
+        with suppress(IncrowdError):
+            with self._open() as db:
+                head = chain.head(db)
+            total = None if dataset is None else self.statement(dataset).spent
+            if head is not None:
+                said = {} if dataset is None or total is None else {dataset: str(total)}
+                self._memory.remember(head, self.path, _now(), said)
+
     @contextmanager
-    def _open(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        place = f"{self.path.as_uri()}?mode={'rwc' if create else 'rw'}"
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        place = f"{self.path.as_uri()}?mode=rw"
         try:
             with closing(sqlite3.connect(place, uri=True, timeout=PATIENCE, isolation_level=None)) as db:
                 for setting in ("synchronous = EXTRA", "fullfsync = ON", "foreign_keys = ON"):
@@ -235,11 +339,28 @@ class Ledger:
             raise _explained(self.path, error) from None
 
     def _check_identity(self, db: sqlite3.Connection) -> None:
-        application, version = _pragma(db, "application_id"), _pragma(db, "user_version")
+        application, version = chain.pragma(db, "application_id"), chain.pragma(db, "user_version")
         if application != APPLICATION:
             raise _invalid(self.path, "is an SQLite file but not a ledger")
-        if version != VERSION:
-            raise _invalid(self.path, f"is a ledger of version {version}, and this incrowd knows {VERSION}")
+        if not 1 <= version <= chain.VERSION:
+            raise _invalid(self.path, f"is a ledger of version {version}, and this incrowd knows {chain.VERSION}")
+
+
+def accept_loss(path: str | Path) -> tuple[Seen, ...]:
+    """Give up what was last seen of the ledger at a place: it is lost, or an older copy of it has to do.
+
+    What it spent stays spent; returned is what was remembered, so that it can be recorded again.
+    """
+    place, memory = Path(path).absolute(), Memory()
+    known = [memory.at(place)]
+    if place.is_file():
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True)) as db:
+            head = chain.head(db)
+            known.append(None if head is None else memory.of(head.ledger))
+    found = {seen.head.ledger: seen for seen in known if seen is not None}
+    for ledger in found:
+        memory.give_up(ledger)
+    return tuple(found.values())
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
@@ -258,14 +379,32 @@ def _records(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[Recorded
         (dataset,),
     )
     return tuple(
-        Recorded(entry_id, time, _from_json(path, value, Entry.from_dict), published, digest)
+        Recorded(entry_id, time, _from_json(path, value, _entry), published, digest)
         for entry_id, time, value, published, digest in rows
     )
 
 
 def _budgets(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[BudgetChange, ...]:
     rows = db.execute("SELECT time, value FROM budgets WHERE dataset = ? ORDER BY id", (dataset,))
-    return tuple(BudgetChange(time, _from_json(path, value, lambda v: Budget(**v))) for time, value in rows)
+    return tuple(BudgetChange(time, _from_json(path, value, Budget.from_dict)) for time, value in rows)
+
+
+def _entry(value: dict[str, Any]) -> Entry:
+    value.pop("mark", None)
+    return Entry.from_dict(value)
+
+
+def _price_in_words(entry: Entry) -> str:
+    cost = entry.cost or {}
+    many = f" ({entry.copies} copies)" if entry.copies > 1 else ""
+    if "epsilon" in cost:
+        return f": epsilon = {cost['epsilon']:g}, delta = {cost['delta']:g}{many}"
+    if "units" in cost:
+        return f": {cost['units']} unit(s)"
+    if "removal_kappa" in cost:
+        kappa = max(cost["removal_kappa"], cost["addition_kappa"])
+        return f": kappa = {kappa:g}, delta = {max(cost['removal_delta'], cost['addition_delta']):g}{many}"
+    return many
 
 
 def _to_json(value: dict[str, Any]) -> str:
@@ -276,7 +415,7 @@ def _from_json(path: Path, text: str, make: Callable[[dict[str, Any]], Value]) -
     """A recorded value; one that cannot be understood must stop everything, for it could not be counted."""
     try:
         return make(json.loads(text))
-    except (ValueError, TypeError, KeyError, IncrowdError):
+    except (AttributeError, ValueError, TypeError, KeyError, IncrowdError):
         raise _invalid(path, "holds a record that cannot be understood") from None
 
 
@@ -287,24 +426,18 @@ def _now() -> str:
 # --- what can be wrong with a file ------------------------------------------------------------------------------
 
 
-def _pragma(db: sqlite3.Connection, name: str) -> int:
-    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
-
-
 def _is_blank(db: sqlite3.Connection) -> bool:
     """A new file, or one whose maker was interrupted before anything was in it."""
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    return tables == 0 and _pragma(db, "application_id") == 0 and _pragma(db, "user_version") == 0
+    return tables == 0 and chain.pragma(db, "application_id") == 0 and chain.pragma(db, "user_version") == 0
 
 
-def _check_place(path: Path, *, create: bool) -> None:
+def _check_place(path: Path) -> None:
     try:
         if path.is_dir():
             raise _unavailable(path, "it is a folder")
         if not path.parent.is_dir():
             raise _unavailable(path, "its folder does not exist")
-        if not create and not path.exists():
-            raise _unavailable(path, "there is no such file")
     except OSError as error:
         raise _unavailable(path, error.strerror or "it cannot be opened") from None
 
@@ -332,5 +465,6 @@ def _invalid(path: Path, what: str) -> InputError:
     return InputError(
         f"The file {path} {what}.",
         code="ledger-invalid",
-        remedy="Name another file, restore a copy, or update incrowd.",
+        remedy="If this was the ledger, bring back its latest copy: what it counted stays spent, and another file "
+        "would not know of it. One that a newer incrowd wrote needs that incrowd.",
     )

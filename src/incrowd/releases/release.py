@@ -7,21 +7,19 @@ import hashlib
 import html
 import io
 import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from incrowd.errors import InputError, InternalError
-from incrowd.files import cannot_write, require_absent
 from incrowd.histogram import Column, Histogram
 from incrowd.policy import Policy
 from incrowd.releases import certificate as certificates
+from incrowd.releases.charging import Charged
 from incrowd.releases.kinds import Statement, kind_of
+from incrowd.releases.staging import appearing_folders, internal_folder
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,6 +43,7 @@ class Release:
         certificate: what is promised, ready to be written.
         policy: the policy as it was carried out, with every level fixed: for review, and for next year's table.
         folder: where it is, if executors wrote it there as they drew it.
+        digest: that by which the ledger will know it as published, with its copies.
     """
 
     load: Callable[[], Histogram]
@@ -52,8 +51,14 @@ class Release:
     policy: Policy
     report: bytes
     internal: Mapping[str, bytes]
-    settle: Callable[[], None] | None = None
+    charged: Charged = field(default_factory=Charged)
+    digest: str = ""
     folder: Path | None = None
+
+    @property
+    def account(self) -> Mapping[str, Any] | None:
+        """What is spent on the dataset and what is left, as its ledger says now; None if no ledger counts."""
+        return self.charged.account()
 
     @cached_property
     def histogram(self) -> Histogram:
@@ -92,9 +97,10 @@ class Release:
                 code="output-exists",
                 remedy="Copy that folder and the internal one beside it.",
             )
-        written = save(Path(folder), self)
-        if self.settle is not None:
-            self.settle()  # the ledger now knows it as published
+        with self.charged.explained():
+            written = save(Path(folder), self)
+            self.charged.published = [written]
+            self.charged.settle(self.digest)
         return written
 
     def __repr__(self) -> str:
@@ -264,88 +270,7 @@ def measured(path: Path) -> dict[str, Any]:
     return {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
 
 
-# --- folders ------------------------------------------------------------------------------------------------------
-
-
-def internal_folder(folder: Path) -> Path:
-    """Where the publisher's own files go: beside the public folder, never inside it."""
-    return folder.with_name(f"{folder.name}.internal")
-
-
-def require_free(folder: Path) -> None:
-    """A folder that a release can be written to, or a clear error: before any budget is spent."""
-    remedy = "A release is never overwritten; choose another folder."
-    require_absent(folder, remedy)  # first: . and /, which have no name that another could be made of, are always there
-    require_absent(internal_folder(folder), remedy)
-    if not folder.parent.is_dir():
-        raise InputError(
-            f"There is no folder {folder.parent}.", code="output-unwritable", remedy="Make it, or choose another."
-        )
-    if not os.access(folder.parent, os.W_OK | os.X_OK):
-        raise InputError(
-            f"The folder {folder.parent} cannot be written to.",
-            code="output-unwritable",
-            remedy="Choose a folder that may be written to.",
-        )
-
-
-@dataclass(frozen=True)
-class Staged:
-    """The folders of a release under other names, until they are complete and get their own by a rename.
-
-    Attributes:
-        folder: where the release will be found.
-        public: what will be published.
-        internal: what only the publisher may see.
-    """
-
-    folder: Path
-    public: Path
-    internal: Path
-
-    def appear(self) -> None:
-        """Each under its own name, the internal one first."""
-        self.public.chmod(0o755)  # meant to be passed on; the internal folder stays the owner's
-        self.internal.rename(internal_folder(self.folder))
-        try:
-            self.public.rename(self.folder)
-        except OSError:
-            internal_folder(self.folder).rename(self.internal)
-            raise
-
-
-@contextmanager
-def writing(folder: Path) -> Iterator[None]:
-    """What the operating system has against it becomes an error of ours."""
-    try:
-        yield
-    except OSError as error:
-        raise cannot_write(folder, error) from None
-
-
-@contextmanager
-def staged(folder: Path) -> Iterator[Staged]:
-    """Two new folders, of which nothing is left unless they appear, or the process is killed."""
-    folder = folder.absolute()
-    require_free(folder)
-    mark = secrets.token_hex(4)
-    public, internal = (t.with_name(f".{t.name}.{mark}.part") for t in (folder, internal_folder(folder)))
-    try:
-        with writing(folder):
-            for temporary in (internal, public):
-                temporary.mkdir(mode=0o700)
-        yield Staged(folder, public, internal)
-    finally:
-        for temporary in (internal, public):
-            shutil.rmtree(temporary, ignore_errors=True)
-
-
-@contextmanager
-def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The public and the internal folder of a release, which appear when the block is left in peace."""
-    with staged(folder) as place, writing(place.folder):
-        yield place.public, place.internal
-        place.appear()
+# --- files --------------------------------------------------------------------------------------------------------
 
 
 def save(folder: Path, release: Release) -> Path:

@@ -1,13 +1,12 @@
-"""What releases cost together.
+"""What releases that were declared together cost, and how numbers are read.
 
-What happened is a frozen value (`Entry`); what it costs is computed from such values and never stored, so a sharper
-composition helps old ledgers too. Nothing here knows about files.
+A *plan* is a set of releases whose numbers are all fixed before the first of them is made: the copies of one release,
+say. What a plan costs is computed from privacy profiles, which is sharp, and would not be proved for releases that are
+chosen one after the other in view of the outputs (`docs/proofs.md` has an example). Those are counted by a rule
+(`rules.py`), to which each plan is one entry. Nothing here knows about files.
 
 **Relations.** Totals under add/remove count add/remove promises only. Totals under replace-one count all that compose:
 add/remove promises are converted, which is always possible; the other way is not.
-
-**Adaptivity.** A release may depend on the outputs of earlier ones; the numbers in its promise may not. Plain sums hold
-even if those were chosen after looking at earlier outputs, the sharper composition is proved for numbers fixed before.
 
 **What a number means.** Whoever writes 0.02 means two hundredths, not the binary number just above them, and expects
 fifty such releases to fit a budget of 1. So a number that has at most 15 digits in its shortest decimal form is read
@@ -23,17 +22,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from incrowd.errors import BudgetError, RelationError, UnreachableError
+from incrowd.errors import UnreachableError
 from incrowd.guarantees.profile import ApproximateDP, PrivacyProfile, Relation, compose
-from incrowd.releases.entries import LARGEST_EPSILON, ONE_SAMPLE_ONE_RELEASE, Budget, Entry, Parts
-
-DELTA_FOR_CROWDS = 1e-6
-"""The δ at which sampled crowds are added up if neither a budget nor the caller names one."""
+from incrowd.releases.entries import LARGEST_EPSILON, Entry, Parts
 
 # --- numbers as they are meant ----------------------------------------------------------------------------------
 
@@ -61,16 +56,25 @@ def remaining(budget: float, spent: float) -> float:
     return 0.0 if spent >= budget else at_most(meaning(budget) - meaning(spent))
 
 
-# --- what releases cost -----------------------------------------------------------------------------------------
+def finite(number: float) -> float | None:
+    """The number as JSON can hold it: there is none for infinity."""
+    return number if math.isfinite(number) else None
 
 
-def spent(entries: Iterable[Entry], relation: Relation, delta: float) -> float:
-    """The least ε known with which all these entries together are (ε,δ)-DP, rounded up; infinite if there is none.
+# --- what a plan costs ------------------------------------------------------------------------------------------
+
+
+def planned(entries: Iterable[Entry], relation: Relation, delta: float) -> float:
+    """The least ε known with which these entries, as one plan, are (ε,δ)-DP, rounded up; infinite if there is none.
 
     Promises that do not compose are left out, and so are, under add/remove, those about replacing a record.
     """
-    parts = _parts(entries, relation)
-    return min(_added(parts, delta), _composed(parts, delta))
+    return planned_parts(parts_of(entries, relation), delta)
+
+
+def planned_parts(parts: Parts, delta: float) -> float:
+    """The same of profiles."""
+    return min(added_parts(parts, delta), _composed(parts, delta))
 
 
 def counted(entries: Iterable[Entry], relation: Relation) -> tuple[Entry, ...]:
@@ -78,15 +82,7 @@ def counted(entries: Iterable[Entry], relation: Relation) -> tuple[Entry, ...]:
     return tuple(e for e in entries if e.composes and relation in (e.relation, Relation.REPLACE_ONE))
 
 
-def natural_delta(entries: Iterable[Entry], relation: Relation) -> float:
-    """A δ to add up at if none is given: that of the points together, and a little for sampled crowds."""
-    parts = _parts(entries, relation)
-    points = sum((meaning(p.at_delta) for p in parts if isinstance(p, ApproximateDP)), Fraction(0))
-    crowds = meaning(DELTA_FOR_CROWDS) if any(not isinstance(p, ApproximateDP) for p in parts) else 0
-    return min(at_least(points + crowds), math.nextafter(1.0, 0.0))
-
-
-def _parts(entries: Iterable[Entry], relation: Relation) -> Parts:
+def parts_of(entries: Iterable[Entry], relation: Relation) -> Parts:
     """The profiles to compose, in an order that does not depend on that of the entries."""
     found = Counter[PrivacyProfile]()
     for entry in counted(entries, relation):
@@ -95,7 +91,7 @@ def _parts(entries: Iterable[Entry], relation: Relation) -> Parts:
     return tuple(part for part in sorted(found, key=repr) for _ in range(found[part]))
 
 
-def _added(parts: Parts, delta: float) -> float:
+def added_parts(parts: Parts, delta: float) -> float:
     """ε's and δ's added. Points bring their own δ, crowds share evenly what is left of it."""
     times = Counter(parts)
     points = {p: n for p, n in times.items() if isinstance(p, ApproximateDP)}
@@ -105,12 +101,22 @@ def _added(parts: Parts, delta: float) -> float:
         return math.inf
     total = sum((n * meaning(p.at_epsilon) for p, n in points.items()), Fraction(0))
     if crowds:
-        share = math.nextafter(float(left / sum(crowds.values())), 0.0)
+        share = at_most(left / sum(crowds.values()))
         try:
-            total += sum(n * Fraction(p.epsilon(share)) for p, n in crowds.items())
+            total += sum(n * meaning(_least(p, share)) for p, n in crowds.items())
         except UnreachableError:
             return math.inf
     return at_least(total)
+
+
+def _least(profile: PrivacyProfile, delta: float) -> float:
+    """The least ε at this δ; a short decimal, if the search ended just above one that is valid.
+
+    So a release whose ε was written down fits a budget of just that.
+    """
+    found = profile.epsilon(delta)
+    short = float(f"{found:.9g}")
+    return short if short < found and profile.delta(short) <= delta else found
 
 
 @lru_cache(maxsize=64)
@@ -126,125 +132,3 @@ def _composed(parts: Parts, delta: float) -> float:
         return parts[0].epsilon(delta) if len(parts) == 1 else compose(parts).epsilon(delta, LARGEST_EPSILON)
     except (UnreachableError, ArithmeticError, LookupError, ValueError):
         return math.inf
-
-
-# --- what may be spent ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Account:
-    """All that a decision about a dataset depends on."""
-
-    dataset: str
-    budget: Budget | None
-    entries: tuple[Entry, ...]
-
-    @property
-    def is_used_sample(self) -> bool:
-        """The table is itself a sample and has served its one release."""
-        return any(e.already_a_sample for e in self.entries)
-
-    def admit(self, entry: Entry) -> None:
-        """Return if the entry may be added; raise otherwise.
-
-        Raises:
-            BudgetError: it would overspend the budget or use a sample again.
-            RelationError: it is about replacing a record, the budget about adding or removing one.
-        """
-        self._check_samples(entry)
-        if self.budget is None or not entry.composes:
-            return
-        self._check_relation(self.budget, (entry,))
-        if not _fits((*self.entries, entry), self.budget):
-            raise self._overspent(entry, self.budget)
-
-    def admit_budget(self, budget: Budget) -> None:
-        """Return if the budget covers what was spent already; raise otherwise.
-
-        Raises:
-            BudgetError: more was spent.
-            RelationError: releases about replacing a record cannot be counted under adding or removing one.
-        """
-        self._check_relation(budget, self.entries)
-        if not _fits(self.entries, budget):
-            before = spent(self.entries, budget.relation, budget.delta)
-            raise BudgetError(
-                f"A budget of {budget} is less than what the releases of {self.dataset!r} have spent"
-                f"{'' if before == math.inf else f': {before:g}'}.",
-                code="budget-below-spent",
-                remedy="What was published cannot be taken back. Set a budget of at least what was spent.",
-                details={"spent": finite(before), "budget": budget.epsilon, "delta": budget.delta},
-            )
-
-    def _check_samples(self, entry: Entry) -> None:
-        if entry.sample_id is not None and any(e.sample_id == entry.sample_id for e in self.entries):
-            raise BudgetError(
-                f"A release of {self.dataset!r} was made from the sample {entry.sample_id!r} before.",
-                code="sample-reused",
-                remedy=ONE_SAMPLE_ONE_RELEASE,
-                details={"sample_id": entry.sample_id},
-            )
-        if self.is_used_sample:
-            raise BudgetError(
-                f"The table of {self.dataset!r} was taken to be a sample itself, and has served its one release.",
-                code="sample-reused",
-                remedy="Promises about one and the same sample do not add up. Use a table that is not this sample.",
-            )
-        if entry.already_a_sample and self.entries:
-            raise BudgetError(
-                f"The table of {self.dataset!r} cannot be taken to be a sample: it has served "
-                f"{len(self.entries)} release(s) before.",
-                code="sample-reused",
-                remedy="Draw a fresh sample from it instead.",
-            )
-
-    def _check_relation(self, budget: Budget, entries: Iterable[Entry]) -> None:
-        if budget.relation is Relation.ADD_REMOVE and any(e.relation is Relation.REPLACE_ONE for e in entries):
-            raise RelationError(
-                f"A promise about replacing a record cannot be counted against a budget about adding or removing one "
-                f"(dataset {self.dataset!r}).",
-                code="relation-mismatch",
-                remedy="Set a replace-one budget: add/remove promises can be converted to it, not the other way round.",
-            )
-
-    def _overspent(self, entry: Entry, budget: Budget) -> BudgetError:
-        requested, before, after = (
-            spent(entries, budget.relation, budget.delta)
-            for entries in ((entry,), self.entries, (*self.entries, entry))
-        )
-        left = remaining(budget.epsilon, before)
-        details = {"requested": requested, "remaining": left, "before": before, "after": after}
-        if after == math.inf:
-            message = (
-                f"At the delta of the budget of {self.dataset!r}, {budget}, no epsilon covers this release"
-                f"{'' if requested == math.inf else ' together with the earlier ones'}; {left:g} remains."
-            )
-        else:
-            excess = details["excess"] = at_least(meaning(after) - meaning(budget.epsilon))
-            message = (
-                f"The release asks for epsilon = {requested:g}, and {left:g} remains of the budget of "
-                f"{self.dataset!r}, {budget}. It would raise what is spent from {before:g} to {after:g}: "
-                f"{excess:g} too much."
-            )
-        return BudgetError(
-            message,
-            code="budget-overspent",
-            remedy="Ask for less, or raise the budget. Nothing was recorded.",
-            details={
-                **{name: finite(value) for name, value in details.items()},
-                "budget": budget.epsilon,
-                "delta": budget.delta,
-                "relation": str(budget.relation),
-            },
-        )
-
-
-def _fits(entries: Iterable[Entry], budget: Budget) -> bool:
-    """Plain addition first: it is quick, and if it fits there is no need for more."""
-    parts = _parts(entries, budget.relation)
-    return _added(parts, budget.delta) <= budget.epsilon or _composed(parts, budget.delta) <= budget.epsilon
-
-
-def finite(number: float) -> float | None:
-    """The number as JSON can hold it: there is none for infinity."""
-    return number if math.isfinite(number) else None

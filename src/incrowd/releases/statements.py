@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from incrowd.guarantees.profile import Relation
-from incrowd.releases.entries import Budget, Entry, Point, SampledCrowd, Uncomposable
-from incrowd.releases.spending import Account, counted, finite, natural_delta, remaining, spent
+from incrowd.releases.accounts import Account, costs_of
+from incrowd.releases.entries import Budget, Entry, Rule, Uncomposable
+from incrowd.releases.rules import Counting, counting, sums
+from incrowd.releases.spending import counted, finite
 
 
 class State(StrEnum):
@@ -45,10 +48,11 @@ class BudgetChange:
 
 @dataclass(frozen=True)
 class Total:
-    """What the releases of a dataset come to under one relation.
+    """What the releases of a dataset come to under one relation, by the rule of its budget.
 
     Attributes:
-        epsilon: together they are (epsilon, delta)-DP; infinite if no ε reaches that δ.
+        epsilon: what they have spent at this delta; infinite if no ε reaches it.
+        delta: by the rule `sum` what they have spent, else the budget's.
         releases: how many are counted, each copy as one.
         left_out: how many promises about replacing a record an add/remove total leaves out.
     """
@@ -58,6 +62,9 @@ class Total:
     delta: float
     releases: int
     left_out: int
+
+    def __str__(self) -> str:
+        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g} ({self.relation})"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -72,18 +79,20 @@ class Total:
 
 @dataclass(frozen=True)
 class Line:
-    """One release in a statement, at the δ of the statement.
+    """One release in a statement.
 
     Attributes:
-        epsilon: what each copy promises, under its own relation; None if the promise does not compose, infinite if no
-            ε reaches that δ.
+        epsilon: what each copy promises at its own δ, under its own relation; None if the promise does not compose,
+            infinite if no ε reaches that δ.
         promise: the same in words.
+        cost: what it was charged with, all copies together, in the numbers of the budget's rule.
     """
 
     recorded: Recorded
     epsilon: float | None
     delta: float | None
     promise: str
+    cost: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -100,6 +109,7 @@ class Line:
             "delta": self.delta,
             "relation": None if entry.relation is None else str(entry.relation),
             "copies": entry.copies,
+            "cost": None if self.cost is None else {k: finite(v) for k, v in self.cost.items() if _is_number(v)},
             "already_a_sample": entry.already_a_sample,
             "sample_id": entry.sample_id,
             "policy_digest": entry.policy_digest,
@@ -114,7 +124,8 @@ class Statement:
     Attributes:
         budget: the budget in force, if any.
         totals: one for the budget's relation; without a budget one for each relation that occurs.
-        remaining: the ε left of the budget, at the budget's δ; None without a budget.
+        remaining: the ε left of the budget; None without a budget.
+        left: the same with all else that is left, in the numbers of the rule.
         releases: everything recorded, oldest first.
         budgets: every budget ever set, oldest first.
         notes: what the numbers do not say.
@@ -124,6 +135,7 @@ class Statement:
     budget: Budget | None
     totals: tuple[Total, ...]
     remaining: float | None
+    left: Mapping[str, float] | None
     releases: tuple[Line, ...]
     budgets: tuple[BudgetChange, ...]
     notes: tuple[str, ...]
@@ -137,9 +149,12 @@ class Statement:
         """The JSON of `incrowd ledger show`."""
         return {
             "dataset": self.dataset,
+            "rule": str(Rule.SUM if self.budget is None else self.budget.rule),
             "budget": _budget(self.budget),
             "spent": self.spent.to_dict(),
-            "remaining": _budget(self.budget, self.remaining),
+            "remaining": None
+            if self.budget is None or self.left is None
+            else {**self.left, "relation": str(self.budget.relation)},
             "totals": [total.to_dict() for total in self.totals],
             "releases": [line.to_dict() for line in self.releases],
             "budgets": [{"time": change.time, **(_budget(change.budget) or {})} for change in self.budgets],
@@ -148,27 +163,29 @@ class Statement:
 
 
 def make_statement(
-    dataset: str, records: tuple[Recorded, ...], budgets: tuple[BudgetChange, ...], delta: float | None = None
+    dataset: str,
+    records: tuple[Recorded, ...],
+    budgets: tuple[BudgetChange, ...],
+    notes: tuple[str, ...] = (),
 ) -> Statement:
-    """Add everything up, at the given δ, else at the budget's, else at one that suits the releases."""
+    """Add everything up by the rule of the budget, and without one each release at its own δ."""
     account = Account(dataset, budgets[-1].budget if budgets else None, tuple(r.entry for r in records))
     budget = account.budget
-    if delta is None and budget is not None:
-        delta = budget.delta
-    totals = tuple(_total(account.entries, relation, delta) for relation in _relations(account))
+    rules = tuple(counting(budget) if budget is not None else sums(relation) for relation in _relations(account))
+    totals = tuple(_total(account.entries, rule) for rule in rules)
     left = None
     if budget is not None:
-        before = totals[-1].epsilon if delta == budget.delta else spent(account.entries, budget.relation, budget.delta)
-        left = 0.0 if account.is_used_sample else remaining(budget.epsilon, before)
-    at_delta = totals[-1].delta
+        left = rules[-1].left(costs_of(rules[-1], account.entries))
+        left = {**left, "epsilon": 0.0} if account.is_used_sample else left
     return Statement(
         dataset=dataset,
         budget=budget,
         totals=totals,
-        remaining=left,
-        releases=tuple(_line(record, at_delta) for record in records),
+        remaining=None if left is None else left["epsilon"],
+        left=left,
+        releases=tuple(_line(record, rules[-1]) for record in records),
         budgets=budgets,
-        notes=_notes(account, totals),
+        notes=(*_notes(account, totals), *notes),
     )
 
 
@@ -180,29 +197,29 @@ def _relations(account: Account) -> tuple[Relation, ...]:
     return tuple(r for r in Relation if r in present) or (Relation.ADD_REMOVE,)
 
 
-def _total(entries: tuple[Entry, ...], relation: Relation, delta: float | None) -> Total:
-    at_delta = natural_delta(entries, relation) if delta is None else delta
-    among = counted(entries, relation)
-    releases = sum(entry.copies for entry in among)
+def _total(entries: tuple[Entry, ...], rule: Counting) -> Total:
+    relation = rule.budget.relation
+    epsilon, delta = rule.spent(costs_of(rule, entries))
+    releases = sum(entry.copies for entry in counted(entries, relation))
     return Total(
         relation=relation,
-        epsilon=spent(among, relation, at_delta),
-        delta=at_delta,
+        epsilon=epsilon,
+        delta=delta,
         releases=releases,
         left_out=sum(entry.copies for entry in entries if entry.composes) - releases,
     )
 
 
-def _line(recorded: Recorded, delta: float) -> Line:
-    match promise := recorded.entry.promise:
-        case Uncomposable(notion):
-            return Line(recorded, None, None, f"{notion}: does not compose")
-        case Point(epsilon, delta, _):
-            pass
-        case SampledCrowd():
-            epsilon = promise.epsilon(delta)
-    known = "no epsilon" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
-    return Line(recorded, epsilon, delta, f"{known} at delta = {delta:g} ({promise.relation})")
+def _line(recorded: Recorded, rule: Counting) -> Line:
+    entry = recorded.entry
+    if isinstance(entry.promise, Uncomposable):
+        return Line(recorded, None, None, f"{entry.promise.notion}: does not compose", None)
+    relation = entry.promise.relation
+    alone = sums(relation).price(replace(entry, copies=1))
+    known = "no epsilon" if math.isinf(alone["epsilon"]) else f"epsilon = {alone['epsilon']:g}"
+    said = f"{known} at delta = {alone['delta']:g} ({relation})"
+    cost = rule.cost(entry) if counted((entry,), rule.budget.relation) else None
+    return Line(recorded, alone["epsilon"], alone["delta"], said, cost)
 
 
 def _notes(account: Account, totals: tuple[Total, ...]) -> tuple[str, ...]:
@@ -220,7 +237,7 @@ def _notes(account: Account, totals: tuple[Total, ...]) -> tuple[str, ...]:
         if total.left_out
     )
     notes.extend(
-        f"No epsilon reaches delta = {total.delta:g} under {total.relation}; ask for a larger delta."
+        f"No epsilon reaches delta = {total.delta:g} under {total.relation}."
         for total in totals
         if math.isinf(total.epsilon)
     )
@@ -229,8 +246,18 @@ def _notes(account: Account, totals: tuple[Total, ...]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _budget(budget: Budget | None, epsilon: float | None = None) -> dict[str, Any] | None:
+def _budget(budget: Budget | None) -> dict[str, Any] | None:
     if budget is None:
         return None
-    epsilon = budget.epsilon if epsilon is None else epsilon
-    return {"epsilon": epsilon, "delta": budget.delta, "relation": str(budget.relation)}
+    said: dict[str, Any] = {
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "relation": str(budget.relation),
+        "rule": str(budget.rule),
+    }
+    unit = {} if budget.unit is None else {"unit": {k: v for k, v in asdict(budget.unit).items() if v is not None}}
+    return {**said, **unit, **({"terms": dict(budget.terms)} if budget.terms else {})}
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)

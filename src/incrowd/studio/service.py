@@ -307,17 +307,17 @@ class Studio:
     def _change_ledger(self, asked: dict[str, Any]) -> Response:
         path, dataset = self.folders.inside(str(asked.get("path", ""))), str(asked.get("dataset", ""))
         try:
-            spent = {"epsilon": float(asked["epsilon"]), "delta": float(asked["delta"])}
+            epsilon, delta = float(asked["epsilon"]), float(asked["delta"])
         except (KeyError, TypeError, ValueError):
             raise _malformed("ε and δ must be numbers.") from None
         relation = str(asked.get("relation") or api.Relation.ADD_REMOVE.value)
         if relation not in set(api.Relation):
             raise _malformed("There is no such relation.")
         if asked.get("what") == "budget":
-            api.ledger_budget(path, dataset, **spent, relation=relation)
+            api.ledger_budget(path, dataset, epsilon=epsilon, delta=delta, relation=relation)
         else:
             said = str(asked.get("description") or "made elsewhere")
-            api.ledger_add(path, dataset, **spent, relation=relation, description=said)
+            api.ledger_add(path, dataset, epsilon=epsilon, delta=delta, relation=relation, description=said)
         return _html(self._statement(str(path), dataset))
 
 

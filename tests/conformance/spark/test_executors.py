@@ -79,7 +79,17 @@ def test_executors_write_a_release_that_verifies(spark, people, tmp_path):
         "executors",
     ]
     assert (
-        run(command, ["release", str(tmp_path / "policy.yaml"), *options, "--sign-with", str(tmp_path / "secret.pem")])
+        run(
+            command,
+            [
+                "release",
+                str(tmp_path / "policy.yaml"),
+                *options,
+                "--new-ledger",
+                "--sign-with",
+                str(tmp_path / "secret.pem"),
+            ],
+        )
         == 0
     )
     assert {p.name for p in tmp_path.iterdir() if p.name.startswith((".", "out"))} == {"out", "out.internal"}
@@ -134,11 +144,15 @@ def test_what_fails_leaves_nothing_but_the_charge(spark, people, tmp_path, small
 
     monkeypatch.setattr(small_parts, "__version__", "0")
     with pytest.raises(InputError) as other:
-        api.release(frame, policy, folder=tmp_path / "out", write_with="executors")
+        api.release(frame, policy, folder=tmp_path / "out", write_with="executors", new_ledger=True)
     assert other.value.code == "executors-unfit"
     with pytest.raises(DataError):
         api.release(
-            frame.selectExpr("age + 90 AS age", "sex", "job"), policy, folder=tmp_path / "out", write_with="executors"
+            frame.selectExpr("age + 90 AS age", "sex", "job"),
+            policy,
+            folder=tmp_path / "out",
+            write_with="executors",
+            new_ledger=True,
         )
     assert {p.name for p in tmp_path.iterdir()} == before, "refused before anything was charged or written"
     monkeypatch.undo()
@@ -151,7 +165,8 @@ def test_what_fails_leaves_nothing_but_the_charge(spark, people, tmp_path, small
 
     monkeypatch.setattr(small_parts, "counting", failing_half_way)
     with pytest.raises(DataError) as caught:
-        api.release(frame, policy, folder=tmp_path / "out", write_with="executors")
+        api.release(frame, policy, folder=tmp_path / "out", write_with="executors", new_ledger=True)
+    assert "was charged for it" in caught.value.to_dict()["message"]
     assert "SECRET" not in str(caught.value.to_dict())
     assert {p.name for p in tmp_path.iterdir()} - before == {"ledger.db"}
     assert len(api.ledger_statement(tmp_path / "ledger.db", "town").releases) == 1
@@ -172,6 +187,6 @@ def test_what_is_written_is_what_was_counted(spark, people, tmp_path, monkeypatc
     before = {p.name for p in tmp_path.iterdir()}
     frame = spark.read.parquet(str(tmp_path / "people.parquet"))
     with pytest.raises(DataError, match="not the same"):
-        api.release(frame, policy, folder=tmp_path / "out", write_with="executors")
+        api.release(frame, policy, folder=tmp_path / "out", write_with="executors", new_ledger=True)
     assert len(seen) == 2
     assert {p.name for p in tmp_path.iterdir()} - before == {"ledger.db"}

@@ -134,10 +134,12 @@ def test_overspending_is_exit_code_3_and_writes_nothing(call, census, tmp_path):
     policy = tmp_path / "policy.yaml"
     budget = f"\nledger: {{path: {tmp_path}/l.sqlite, dataset: census, epsilon: 0.5, delta: 1e-9}}\n"
     policy.write_text(text + budget, encoding="utf-8")
-    code, out, _ = call("release", policy, "--data", census / "census.csv", "-o", tmp_path / "out", "--json")
+    code, out, _ = call(
+        "release", policy, "--data", census / "census.csv", "-o", tmp_path / "out", "--new-ledger", "--json"
+    )
     assert code == 3
     assert json.loads(out)["error"]["code"] == "budget-overspent"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["l.sqlite", "policy.yaml"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["policy.yaml"]
 
 
 def test_a_record_that_cannot_be_read_costs_nothing(call, census, tmp_path):

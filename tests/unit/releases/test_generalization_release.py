@@ -448,7 +448,7 @@ def test_the_ledger_lists_it_and_adds_nothing(hospital, tmp_path):
     text = POLICY + "ledger: {path: budget.sqlite, dataset: hospital, epsilon: 1, delta: 1e-6}\n"
     before = policy(ALICE % 2.5, text, tmp_path)
     for i in (1, 2):
-        api.release(hospital, before, folder=tmp_path / f"out-{i}")
+        api.release(hospital, before, folder=tmp_path / f"out-{i}", new_ledger=i == 1)
     statement = api.ledger_statement(tmp_path / "budget.sqlite", "hospital")
     assert len(statement.releases) == 2
     listed = json.dumps(statement.to_dict())

@@ -39,7 +39,7 @@ def start(name, most=10**9):
 
 # A first child shows what a release imports.
 if os.fork() == 0:
-    api.release(pa.table({"age": ages, "sex": sexes}), policy, folder=folder / "first")
+    api.release(pa.table({"age": ages, "sex": sexes}), policy, folder=folder / "first", new_ledger=True)
     (folder / "modules").write_text("\\n".join(sys.modules))
     os._exit(0)
 os.wait()

@@ -19,7 +19,8 @@ from incrowd.guarantees.profile import Relation, compose, to_replace_one
 from incrowd.releases import ledger as module
 from incrowd.releases.entries import Budget, Entry, Point, SampledCrowd, Uncomposable
 from incrowd.releases.ledger import Ledger
-from incrowd.releases.spending import at_least, at_most, meaning, spent
+from incrowd.releases.spending import at_least, at_most, meaning
+from incrowd.releases.spending import planned as spent
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
@@ -33,8 +34,8 @@ def point(epsilon, delta=0.0, relation=ADD, **more):
     return Entry("external", Point(epsilon, delta, relation), **more)
 
 
-def crowd(k=20, beta=0.2, selection_epsilon=0.0, **more):
-    return Entry("sampled-crowd", SampledCrowd(k, beta, selection_epsilon), **more)
+def crowd(k=20, beta=0.2, selection_epsilon=0.0, delta=None, **more):
+    return Entry("sampled-crowd", SampledCrowd(k, beta, selection_epsilon, delta), **more)
 
 
 def alone(notion="belief ratio of 3", **more):
@@ -99,7 +100,7 @@ def test_an_overspending_release_is_told_what_it_asked_what_is_left_and_the_diff
     ledger.charge("d", point(0.7))
     error = refused(ledger, "d", point(0.5), "budget-overspent")
     wanted = {"requested": 0.5, "remaining": 0.3, "before": 0.7, "after": 1.2, "excess": 0.2, "budget": 1.0}
-    assert error.details == {**wanted, "delta": 0.0, "relation": "add/remove"}
+    assert error.details == {**wanted, "delta": 0.0, "relation": "add/remove", "rule": "sum"}
     for number in ("0.5", "0.3", "0.7", "1.2", "0.2"):
         assert number in error.message
     ledger.charge("d", point(0.3))
@@ -108,8 +109,8 @@ def test_an_overspending_release_is_told_what_it_asked_what_is_left_and_the_diff
 def test_a_delta_beyond_the_budget_is_refused_whatever_the_epsilon(ledger):
     ledger.set_budget("d", 5, 1e-6, ADD)
     error = refused(ledger, "d", point(0.1, 2e-6), "budget-overspent")
-    assert error.details["requested"] is None
-    assert error.details["remaining"] == 5
+    assert (error.details["requested_delta"], error.details["remaining_delta"]) == (2e-6, 1e-6)
+    assert "delta = 2e-06" in error.message
     refused(ledger, "d", crowd(5, 0.5), "budget-overspent")  # 0.5^5 is far above 1e-6
 
 
@@ -274,27 +275,23 @@ def test_without_a_budget_totals_are_shown_for_each_relation(ledger):
     assert any("leaves out 2" in note for note in statement.notes)
 
 
-def test_without_a_budget_the_delta_suits_the_releases(ledger):
+def test_without_a_budget_every_release_counts_at_its_own_delta(ledger):
     ledger.charge("d", point(0.5, 1e-5))
     ledger.charge("d", point(0.5, 2e-5))
-    assert ledger.statement("d").spent.delta == 3e-5
-    assert ledger.statement("d").spent.epsilon == pytest.approx(1.0, abs=1e-4)
-    assert ledger.statement("d", delta=1e-4).spent.delta == 1e-4
-    unreachable = ledger.statement("d", delta=0.0)
+    assert (ledger.statement("d").spent.epsilon, ledger.statement("d").spent.delta) == (1.0, 3e-5)
+    ledger.charge("e", crowd())
+    ledger.charge("e", crowd(delta=1e-7))
+    statement = ledger.statement("e")
+    assert statement.spent.delta == 1.1e-6
+    assert [line.delta for line in statement.releases] == [1e-6, 1e-7]
+    alone = [CrowdProfile(20, 0.2).epsilon(delta) for delta in (1e-6, 1e-7)]
+    assert [line.epsilon for line in statement.releases] == pytest.approx(alone, rel=1e-8)
+    assert statement.spent.epsilon == pytest.approx(sum(alone), rel=1e-8)
+    ledger.charge("f", crowd(1, 0.5, delta=0.1))
+    unreachable = ledger.statement("f")
     assert math.isinf(unreachable.spent.epsilon)
     assert unreachable.to_dict()["spent"]["epsilon"] is None
-    assert any("larger delta" in note for note in unreachable.notes)
-    ledger.charge("e", crowd())
-    assert ledger.statement("e").spent.delta == 1e-6
-    assert ledger.statement("e").spent.epsilon == CrowdProfile(20, 0.2).epsilon(1e-6)
-
-
-def test_what_remains_is_measured_at_the_delta_of_the_budget(ledger):
-    ledger.set_budget("d", 1, 0, ADD)
-    ledger.charge("d", point(0.25))
-    statement = ledger.statement("d", delta=0.01)
-    assert statement.spent.epsilon < 0.25
-    assert statement.remaining == 0.75
+    assert any("No epsilon reaches" in note for note in unreachable.notes)
 
 
 # --- samples ----------------------------------------------------------------------------------------------------
@@ -455,10 +452,10 @@ def test_odd_names_and_empty_files_are_fine(tmp_path):
 
 def test_a_newer_ledger_is_not_touched(ledger):
     db = sqlite3.connect(ledger.path)
-    db.execute("PRAGMA user_version = 2")
+    db.execute("PRAGMA user_version = 3")
     db.close()
-    fails_to_open(ledger.path, "ledger-invalid", "version 2")
-    with pytest.raises(InputError, match="version 2"):
+    fails_to_open(ledger.path, "ledger-invalid", "version 3")
+    with pytest.raises(InputError, match="version 3"):
         ledger.charge("d", point(0.1))
 
 
@@ -492,10 +489,11 @@ def test_a_record_that_cannot_be_understood_stops_everything(ledger, value):
 
 def test_a_ledger_that_was_moved_away_is_not_made_again(ledger):
     ledger.path.unlink()
-    with pytest.raises(InputError) as caught:
-        ledger.charge("d", point(0.1))
-    assert caught.value.code == "ledger-unavailable"
-    assert not ledger.path.exists()
+    for call in (lambda: ledger.charge("d", point(0.1)), lambda: Ledger(ledger.path)):
+        with pytest.raises(BudgetError) as caught:
+            call()
+        assert caught.value.code == "ledger-missing"
+        assert not ledger.path.exists()
 
 
 def test_a_ledger_that_cannot_be_written_can_be_read(ledger, monkeypatch):
@@ -503,7 +501,7 @@ def test_a_ledger_that_cannot_be_written_can_be_read(ledger, monkeypatch):
     connect = sqlite3.connect
 
     def read_only(place, **options):
-        return connect(place.replace("mode=rw", "mode=ro"), **options)
+        return connect(str(place).replace("mode=rw", "mode=ro"), **options)
 
     monkeypatch.setattr(module.sqlite3, "connect", read_only)
     assert Ledger(ledger.path, create=False).statement("d").spent.epsilon == 0.1

@@ -18,6 +18,7 @@ import pytest
 
 from incrowd.errors import BudgetError
 from incrowd.guarantees.profile import Relation
+from incrowd.releases import chain
 from incrowd.releases.entries import Entry, Point
 from incrowd.releases.ledger import Ledger, _account, _now, _to_json
 
@@ -43,10 +44,8 @@ class CarelessLedger(Ledger):
         account.admit(entry)
         time.sleep(0.02)
         with self._transaction(writing=True) as db:
-            db.execute(
-                "INSERT INTO entries (dataset, time, value) VALUES (?, ?, ?)",
-                (dataset, _now(), _to_json(entry.to_dict())),
-            )
+            columns = {"dataset": dataset, "time": _now(), "value": _to_json(entry.to_dict())}
+            chain.append(db, "entries", columns)
 
 
 def in_child(work):

@@ -119,7 +119,7 @@ def test_the_certificate_shows_three_promises_with_their_theorems(people, tmp_pa
 def test_invariant_pram_says_which_promise_it_loses_and_is_never_added_up(people, tmp_path):
     ledger = f"ledger: {{path: {tmp_path}/l.sqlite, dataset: d, epsilon: 1, delta: 1e-5}}\n"
     plan = Policy.from_text(BASE.format("rho: 0.5, invariant: true") + ledger)
-    promise = api.release(people, plan).certificate["promise"]
+    promise = api.release(people, plan, new_ledger=True).certificate["promise"]
     assert promise["epsilon"] is None
     assert "neither Pk-anonymity nor differential privacy" in promise["in_words"]
     statement = api.ledger_statement(tmp_path / "l.sqlite", "d")
@@ -132,11 +132,11 @@ def test_the_ledger_counts_the_central_promise_under_replace_one(people, tmp_pat
         where = f"path: {tmp_path}/{relation[:3]}.sqlite, dataset: d, epsilon: {epsilon}, delta: 1e-5"
         return Policy.from_text(BASE.format("k: 5") + f"ledger: {{{where}, relation: {relation}}}\n")
 
-    promise = api.release(people, plan("replace-one"), folder=tmp_path / "out").certificate["promise"]
+    promise = api.release(people, plan("replace-one"), folder=tmp_path / "out", new_ledger=True).certificate["promise"]
     spent = api.ledger_statement(tmp_path / "rep.sqlite", "d")
     assert spent.spent.epsilon == pytest.approx(promise["epsilon"], rel=1e-3)
     with pytest.raises(RelationError, match="replace-one"):
-        api.release(people, plan("add/remove"))
+        api.release(people, plan("add/remove"), new_ledger=True)
     with pytest.raises(PolicyError, match="not the one in the ledger"):
         api.release(
             people,
@@ -268,7 +268,7 @@ def test_what_cannot_be_promised_is_refused_before_anything_is_charged(people, t
     ]:
         ledger = f"ledger: {{path: {tmp_path}/l.sqlite, dataset: d, epsilon: 9, delta: 1e-2, relation: replace-one}}\n"
         with pytest.raises((GuaranteeError, InputError)) as caught:
-            api.release(people, Policy.from_text(BASE.format(keys) + ledger), folder=tmp_path / "out")
+            api.release(people, Policy.from_text(BASE.format(keys) + ledger), folder=tmp_path / "out", new_ledger=True)
         assert caught.value.code == code, keys
         assert not (tmp_path / "out").exists()
         assert not (tmp_path / "l.sqlite").exists()

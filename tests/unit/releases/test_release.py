@@ -21,7 +21,8 @@ from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases import release as release_module
-from incrowd.releases.release import appearing_folders, measured, write_table
+from incrowd.releases.release import measured, write_table
+from incrowd.releases.staging import appearing_folders
 
 POLICY = """
 incrowd: 1
@@ -558,8 +559,9 @@ def test_nothing_is_left_of_a_release_that_failed_while_it_was_made(
 
     monkeypatch.setattr(release_module, failing_part, fails)
     with pytest.raises(InputError, match="No space left") as error:
-        api.release_copies(people, tmp_path / "policy.yaml", copies=copies, folder=tmp_path / "out")
+        api.release_copies(people, tmp_path / "policy.yaml", copies=copies, folder=tmp_path / "out", new_ledger=True)
     assert error.value.code == "output-unwritable"
+    assert "was charged for it: epsilon = " in error.value.to_dict()["message"]
     assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml", "budget.ledger"}
     statement = api.ledger_statement(tmp_path / "budget.ledger", "town").to_dict()
     assert [line["state"] for line in statement["releases"]] == ["charged"]  # what was drawn is spent
@@ -574,8 +576,9 @@ def test_a_folder_that_cannot_be_made_costs_nothing(people, tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(release_module.Path, "mkdir", refuses)
         with pytest.raises(InputError) as error:
-            api.release(people, tmp_path / "policy.yaml", folder=tmp_path / "out")
+            api.release(people, tmp_path / "policy.yaml", folder=tmp_path / "out", new_ledger=True)
     assert error.value.code == "output-unwritable"
+    assert "charged" not in error.value.to_dict()["message"]
     assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml"}
 
 
@@ -587,8 +590,8 @@ def test_the_budget_is_spent_before_anything_is_drawn(people, tmp_path, monkeypa
 
     monkeypatch.setattr(RandomSource, "binomial", draws)
     with pytest.raises(BudgetError):
-        api.release(people, tmp_path / "policy.yaml", folder=tmp_path / "out")
-    assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml", "budget.ledger"}
+        api.release(people, tmp_path / "policy.yaml", folder=tmp_path / "out", new_ledger=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"policy.yaml"}
 
 
 def test_a_missing_parent_folder_is_refused(people, policy, tmp_path):
@@ -635,7 +638,7 @@ ledger: {path: ledger.sqlite, dataset: survey, epsilon: 8, delta: 1e-4}
 
 def test_a_table_that_is_a_sample_serves_one_release(people, tmp_path):
     policy = Policy.from_text(SAMPLED, base=tmp_path)
-    made = api.release(people, policy, folder=tmp_path / "out")
+    made = api.release(people, policy, folder=tmp_path / "out", new_ledger=True)
     assert "itself a random sample" in made.certificate["assumptions"][1]
     assert api.verify(tmp_path / "out").valid
     with pytest.raises(BudgetError) as error:
@@ -669,7 +672,7 @@ def test_the_budget_is_spent_once_and_then_refused(people, tmp_path):
     made, refusal = 0, None
     while refusal is None and made < 20:
         try:
-            api.release(people, policy, folder=tmp_path / f"out{made}")
+            api.release(people, policy, folder=tmp_path / f"out{made}", new_ledger=not made)
             made += 1
         except BudgetError as error:
             refusal = error
@@ -686,13 +689,13 @@ def test_the_budget_is_spent_once_and_then_refused(people, tmp_path):
 def test_bad_input_costs_nothing(people, tmp_path):
     policy = Policy.from_text(BUDGETED, base=tmp_path)
     with pytest.raises(InputError):
-        api.release(people.assign(sex="x"), policy, folder=tmp_path / "out")
+        api.release(people.assign(sex="x"), policy, folder=tmp_path / "out", new_ledger=True)
     assert not (tmp_path / "ledger.sqlite").exists()
     assert not (tmp_path / "out").exists()
 
 
 def test_a_policy_cannot_raise_the_budget_by_itself(people, tmp_path):
-    api.release(people, Policy.from_text(BUDGETED, base=tmp_path), folder=tmp_path / "one")
+    api.release(people, Policy.from_text(BUDGETED, base=tmp_path), folder=tmp_path / "one", new_ledger=True)
     raised = Policy.from_text(BUDGETED.replace("epsilon: 3,", "epsilon: 30,"), base=tmp_path)
     with pytest.raises(PolicyError) as error:
         api.release(people, raised, folder=tmp_path / "two")

@@ -145,7 +145,7 @@ def test_a_promise_that_is_not_kept_is_refused_before_the_ledger_knows(people, t
     text = POLICY.format(release=f"{ASKED}, rate: 0.5", level=1)
     text += f"ledger: {{path: {tmp_path}/ledger.sqlite, dataset: town, epsilon: 1, delta: 1e-6}}\n"
     with pytest.raises(GuaranteeError) as refused:
-        api.release(people, Policy.from_text(text), folder=tmp_path / "out")
+        api.release(people, Policy.from_text(text), folder=tmp_path / "out", new_ledger=True)
     assert refused.value.code == "promise-not-kept"
     assert "incrowd plan sample" in refused.value.remedy
     assert not list(tmp_path.iterdir())
@@ -154,7 +154,7 @@ def test_a_promise_that_is_not_kept_is_refused_before_the_ledger_knows(people, t
 def test_the_ledger_lists_it_and_adds_nothing(people, tmp_path):
     text = POLICY.format(release=ASKED, level=1)
     text += f"ledger: {{path: {tmp_path}/ledger.sqlite, dataset: town, epsilon: 1, delta: 1e-6}}\n"
-    api.release(people, Policy.from_text(text), folder=tmp_path / "out")
+    api.release(people, Policy.from_text(text), folder=tmp_path / "out", new_ledger=True)
     statement = api.ledger_statement(tmp_path / "ledger.sqlite", "town")
     assert len(statement.releases) == 1
     assert statement.totals[0].epsilon == 0
@@ -312,7 +312,7 @@ def test_nothing_is_refused_once_numbers_are_rounded(people, tmp_path):
         text = POLICY.format(release=f"{release}, round: {{age: 25}}", level=0)
         text += f"ledger: {{path: {tmp_path}/ledger.sqlite, dataset: town, epsilon: 1, delta: 1e-6}}\n"
         with pytest.raises((GuaranteeError, InputError)):
-            api.release(people, Policy.from_text(text), folder=tmp_path / "out", _source=NoBits())
+            api.release(people, Policy.from_text(text), folder=tmp_path / "out", new_ledger=True, _source=NoBits())
     assert not list(tmp_path.iterdir())
 
 

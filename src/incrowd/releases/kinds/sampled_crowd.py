@@ -109,7 +109,7 @@ def prepare(settings: Settled, table: Histogram, tell: Tell) -> Prepared:  # noq
 def spending(settings: Settled) -> SampledCrowd:
     """One sampled crowd, with what the choice of levels costs."""
     crowd = settings.crowd
-    return SampledCrowd(crowd.k, crowd.beta, crowd.selection_epsilon)
+    return SampledCrowd(crowd.k, crowd.beta, crowd.selection_epsilon, crowd.delta)
 
 
 def draw(prepared: Prepared, source: RandomSource) -> Made:

@@ -1,0 +1,142 @@
+"""Between a policy and its ledger: what is checked before a table is read, charged before it is drawn, and said after.
+
+A first use is an explicit act. A ledger that is not there, or does not know the dataset, is never started in passing:
+it may have been moved away, and what was spent with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from incrowd.errors import BudgetError, ParameterError, PolicyError
+from incrowd.policy import Policy
+from incrowd.releases.accounts import Account
+from incrowd.releases.entries import Budget, Entry, Promise, as_unit
+from incrowd.releases.ledger import UNPUBLISHED, Ledger
+from incrowd.releases.rules import settled
+
+
+@dataclass
+class Charged:
+    """A release that was charged, or one that no ledger counts.
+
+    Attributes:
+        published: the folders of the release, once all have appeared.
+    """
+
+    ledger: Ledger | None = None
+    dataset: str = ""
+    entry_id: int = 0
+    said: str = ""
+    published: Sequence[Path] = field(default_factory=list)
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Whatever stops the block, also Ctrl-C, has a note on what was charged and what has been published."""
+        try:
+            yield
+        except BaseException as error:
+            if self.ledger is not None:
+                places = ", ".join(map(str, self.published))
+                error.add_note(f"{self.said} {f'It was published: {places}.' if places else UNPUBLISHED}")
+            raise
+
+    def settle(self, digest: str) -> None:
+        """Tell the ledger that all of the release has appeared."""
+        if self.ledger is not None:
+            self.ledger.settle(self.entry_id, digest)
+
+    def account(self) -> dict[str, Any] | None:
+        """What is spent and left now; None if no ledger counts."""
+        if self.ledger is None:
+            return None
+        statement = self.ledger.statement(self.dataset).to_dict()
+        kept = ("dataset", "rule", "budget", "spent", "remaining", "notes")
+        return {"path": str(self.ledger.path), **{name: statement[name] for name in kept}}
+
+
+class Purse:
+    """The budget that a policy names, and none for a rehearsal. Nothing is made or changed before `charge`.
+
+    Raises:
+        BudgetError: the ledger is missing, or does not know the dataset, and no first use was declared.
+        PolicyError: its budget is not the policy's.
+        ParameterError: a first use was declared, and it is none.
+    """
+
+    def __init__(self, policy: Policy, *, new_ledger: bool = False, rehearse: bool = False) -> None:
+        self.policy = policy
+        self.new, self.rehearse = new_ledger, rehearse
+        if rehearse:
+            return
+        if policy.ledger is None:
+            if new_ledger:
+                raise ParameterError(
+                    "The policy names no ledger that could be new.",
+                    code="parameter-combination",
+                    remedy="Give it a section 'ledger', or leave out --new-ledger (new_ledger).",
+                )
+            return
+        wanted = policy.ledger
+        self.path, self.dataset = policy.resolve(wanted.path).absolute(), wanted.dataset
+        self.budget = Budget(
+            wanted.epsilon,
+            wanted.delta,
+            wanted.relation,  # type: ignore[arg-type]
+            wanted.rule,  # type: ignore[arg-type]
+            None if wanted.unit is None else as_unit(wanted.unit, wanted.relation),
+        )
+        known = None
+        if self.path.exists() or Ledger.last_seen(self.path) is not None:  # one that is gone is an error of its own
+            known = Ledger(self.path, create=False).budget(self.dataset)
+        self._compare(known)
+        if known is None:
+            self.budget = settled(self.budget)
+
+    def _compare(self, known: Budget | None) -> None:
+        if known is None and not self.new:
+            raise BudgetError(
+                f"No budget was ever set for {self.dataset!r} in the ledger {self.path}.",
+                code="ledger-new",
+                remedy="If nothing was released from this dataset before, say so: `incrowd ledger budget`, or "
+                "--new-ledger (new_ledger=True) with the first release. Otherwise name the ledger that counted it.",
+            )
+        if known is not None and self.new:
+            raise ParameterError(
+                f"The ledger {self.path} knows {self.dataset!r} already.",
+                code="parameter-combination",
+                remedy="Leave out --new-ledger (new_ledger): it is for the first release alone.",
+            )
+        if known is not None and known != self.budget:
+            raise PolicyError(
+                f"The policy's budget for {self.dataset!r} is not the one in the ledger, {known}.",
+                code="ledger-budget-differs",
+                remedy="Write the ledger's budget into the policy, or change the ledger's with "
+                "`incrowd ledger budget`.",
+            )
+
+    def charge(self, promise: Promise, copies: int) -> Charged:
+        """Spend the budget, on disk, before anything is drawn."""
+        policy = self.policy
+        if self.rehearse or policy.ledger is None or policy.release is None:
+            return Charged()
+        entry = Entry(
+            mechanism=policy.release.mechanism,
+            promise=promise,
+            description=policy.title or "release",
+            policy_digest=policy.digest(),
+            already_a_sample=getattr(policy.release, "already_sampled", False),
+            copies=copies,
+        )
+        if self.new:  # what a new budget could not bear must not leave a new ledger behind
+            Account(self.dataset, self.budget, ()).admit(entry)
+        ledger = Ledger(self.path, create=self.new)
+        if self.new:
+            budget = self.budget
+            ledger.set_budget(self.dataset, budget.epsilon, budget.delta, budget.relation, budget.rule, budget.unit)
+        receipt = ledger.charge(self.dataset, entry)
+        return Charged(ledger, self.dataset, receipt.entry_id, receipt.said)
