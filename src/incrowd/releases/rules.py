@@ -236,7 +236,9 @@ def _most_units(budget: Budget) -> int:
     """As many units as composed stay within the budget."""
 
     def fits(number: int) -> bool:
-        return planned_parts(_units(budget, number), budget.delta) <= budget.epsilon
+        parts = _units(budget, number)
+        added = added_parts(parts, budget.delta) <= budget.epsilon  # quick, and if it fits there is no need for more
+        return added or planned_parts(parts, budget.delta) <= budget.epsilon
 
     if not _units(budget, 1) or not fits(1):
         raise UnreachableError(

@@ -10,6 +10,7 @@ from incrowd.errors import BudgetError, ParameterError, UnreachableError
 from incrowd.guarantees.crowd import CrowdProfile
 from incrowd.guarantees.filters import OrderFilter
 from incrowd.guarantees.profile import Relation
+from incrowd.releases import rules
 from incrowd.releases.accounts import Account
 from incrowd.releases.entries import Budget, Entry, Point, Rule, SampledCrowd, Uncomposable, as_unit
 from incrowd.releases.ledger import Ledger
@@ -277,11 +278,13 @@ def test_units_are_counted_and_what_is_none_is_refused(tmp_path):
     assert refused.value.code == "budget-overspent"
 
 
-def test_so_many_units_as_fit_and_not_one_more():
+def test_so_many_units_as_fit_and_not_one_more(monkeypatch):
     unit = as_unit("epsilon=0.02,delta=0", ADD)
     assert _most_units(Budget(1, 0, ADD, Rule.UNIT, unit)) == 50
     assert _most_units(Budget(0.99, 0, ADD, Rule.UNIT, unit)) == 49
-    assert _most_units(Budget(100, 0.5, ADD, Rule.UNIT, unit)) == 10_000
+    with monkeypatch.context() as patch:
+        patch.setattr(rules, "MOST_COPIES", 37)
+        assert _most_units(Budget(1, 0, ADD, Rule.UNIT, unit)) == 37
     for nothing in ("epsilon=0,delta=0", "epsilon=2,delta=0"):
         with pytest.raises(UnreachableError):
             _most_units(Budget(1, 0, ADD, Rule.UNIT, as_unit(nothing, ADD)))
