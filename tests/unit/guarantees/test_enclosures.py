@@ -201,7 +201,7 @@ def replaced(g: random.Random) -> Case:
     at, delta = math.exp(g.uniform(-9, 2)), 10 ** g.uniform(-12, -3)
     converted = to_replace_one(ApproximateDP(at, delta, Relation.ADD_REMOVE))
     with precision():
-        return converted.removal(2 * at), above((1 + arb(at).exp()) * delta)
+        return converted.removal(2 * at), min(1.0, above((1 + arb(at).exp()) * delta))
 
 
 def amplified(g: random.Random) -> Case:
