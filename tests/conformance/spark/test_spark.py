@@ -286,6 +286,8 @@ def test_a_table_of_the_catalogue_from_a_first_look_to_a_release(spark, cluster,
     assert roles == {"id": "drop", "age": "quasi", "sex": "quasi", "tags": "drop", "nothing": "drop"}
     assert draft["policy"] == "people.yaml"
     assert f"--engine {cluster.address}" in Path("people.yaml").read_text(encoding="utf-8").replace("\n# ", " ")
+    confirmed = Path("people.yaml").read_text(encoding="utf-8").replace("# CONFIRM", "#")
+    Path("people.yaml").write_text(confirmed, encoding="utf-8")
     assert answer("release", "people.yaml", "-o", "out", "--engine", cluster.address)["release"]
     assert answer("verify", "out")["valid"]
 

@@ -16,6 +16,7 @@ VISITOR = """
 import json
 import os
 import sys
+from pathlib import Path
 
 from incrowd.cli import incrowd
 from incrowd.cli._shell import run
@@ -31,6 +32,8 @@ def call(*command):
 
 # The command line alone; every command opens a session and ends it.
 call("init", "people.parquet", "--engine", engine, "-o", "people.yaml")
+draft = Path("people.yaml").read_text(encoding="utf-8")
+Path("people.yaml").write_text(draft.replace("# CONFIRM", "#"), encoding="utf-8")
 call("release", "people.yaml", "-o", "out", "--engine", engine)
 call("verify", "out")
 call("audit", "people.parquet", "--quasi", "age,sex", "--population", "everybody.parquet", "--engine", engine)

@@ -73,6 +73,11 @@ def answer(call, *arguments):
     return json.loads(out)
 
 
+def confirm(draft):
+    """As if a person had looked at it."""
+    draft.write_text(draft.read_text(encoding="utf-8").replace("# CONFIRM", "#"), encoding="utf-8")
+
+
 def test_from_a_first_look_to_a_release_that_anyone_can_check(call, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data, schema = place
@@ -82,6 +87,7 @@ def test_from_a_first_look_to_a_release_that_anyone_can_check(call, place, tmp_p
     assert path.resolve().parent == tmp_path.resolve()
     policy = Policy.from_file(path)
     assert policy.data.table == f"{schema}visits"
+    confirm(path)
     made = answer(call, "release", path, "-o", "out")
     assert made["guarantee"]["epsilon"] > 0
     assert answer(call, "verify", "out")["valid"]
@@ -119,7 +125,7 @@ def test_a_password_does_not_get_into_a_draft(call, postgresql, tmp_path, monkey
     text = Path(draft["policy"]).read_text(encoding="utf-8")
     assert "hush" not in text
     assert Policy.from_file(draft["policy"]).data.path == f"{postgresql}?connect_timeout=9"
-    assert answer(call, "release", draft["policy"], "-o", "out")["release"]
+    assert answer(call, "release", draft["policy"], "-o", "out", "--rehearse")["release"]
 
 
 def test_how_a_file_is_written_stands_in_the_policy_if_there_is_one(call, sqlite_file):
@@ -139,6 +145,7 @@ def test_without_a_table_nothing_is_read(call, verb, given):
 def test_a_table_that_is_named_is_not_passed_over(call, sqlite_file, tmp_path):
     """Where nothing but the one table can be meant, another name is a mistake, and not to be published under."""
     policy = Path(answer(call, "init", sqlite_file, "--table", "visits")["policy"])
+    confirm(policy)
     file = tmp_path / "visits.csv"
     lines = [",".join(map(str, record)) for record in VISITS]
     file.write_text("\n".join(["id,age,sex,town,illness", *lines]), encoding="utf-8")

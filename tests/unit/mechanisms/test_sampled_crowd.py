@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from incrowd.errors import GuaranteeError, InternalError, UnreachableError
+from incrowd.errors import GuaranteeError, InternalError, ParameterError, UnreachableError
 from incrowd.guarantees import crowd
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
@@ -216,3 +216,14 @@ def test_a_lattice_too_large_to_enumerate_is_searched_with_a_budget_that_adds_up
     assert spent[0][0] == 13  # stay, or show one of twelve columns one level finer
     assert set(outcome.levels) == {f"c{i}" for i in range(12)}
     assert 36 - sum(outcome.levels.values()) <= 16
+
+
+@pytest.mark.parametrize("changes", [{"epsilon": 100.1}, {"beta": 2.0**-65}, {"epsilon": 101.0, "beta": 0.5, "k": 3}])
+def test_what_promises_nothing_and_rates_that_no_draw_has_are_refused(changes):
+    with pytest.raises(ParameterError, match=r"epsilon must be 100 at most .* beta 2\*\*-64 at least"):
+        settle(release(**changes))
+
+
+@pytest.mark.parametrize("changes", [{"epsilon": 100.0}, {"beta": 2.0**-64}])
+def test_their_limits_are_not(changes):
+    assert settle(release(**changes)).kept
