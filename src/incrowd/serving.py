@@ -23,10 +23,12 @@ HEADERS = {
 def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there; port 0 takes a free one."""
     try:
+        if not host:
+            raise OSError(0, "no address is given")  # it would mean: everywhere
         listening = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=2048
         )
-    except (OSError, OverflowError) as error:
+    except (OSError, OverflowError, ValueError) as error:
         raise InputError(
             f"Cannot listen at {host}, port {port}: {getattr(error, 'strerror', None) or 'no such address'}.",
             code="collector-address",
@@ -56,6 +58,8 @@ def run(
     """
     import uvicorn
 
+    from incrowd.connections import Server
+
     try:
         config = uvicorn.Config(
             application,
@@ -66,6 +70,8 @@ def run(
             server_header=False,
             proxy_headers=False,
             lifespan="on",
+            http="h11",
+            ws="none",
             timeout_graceful_shutdown=10,
         )
         config.load()
@@ -76,7 +82,7 @@ def run(
         ) from None
     ready(address_of(listening, secure=certfile is not None))
     with suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
-        uvicorn.Server(config).run(sockets=[listening])
+        Server(config, listening).run()
 
 
 def address_of(listening: socket.socket, *, secure: bool = False) -> str:

@@ -4,8 +4,10 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack, suppress
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -279,3 +281,19 @@ def test_others_are_let_in_only_on_request(tmp_path, town):
     taken = run(str(town), "--json", "--host", "203.0.113.1", "--port", "1")
     assert "Others can reach" in taken.stderr
     assert json.loads(taken.stdout)["error"]["code"] == "collector-address"
+
+
+def test_more_slow_clients_than_file_handles_do_not_stop_it(tmp_path, town, start):
+    studio = start(town, tmp_path / "private", "--no-browser")
+    resource = pytest.importorskip("resource")
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("the limit of another process cannot be set here")
+    resource.prlimit(studio.process.pid, resource.RLIMIT_NOFILE, (40, 40))
+    asker = Asker(studio).enter()
+    with ExitStack() as slow:
+        for number in range(100):
+            client = slow.enter_context(socket.create_connection((asker.parts.hostname, asker.parts.port), timeout=20))
+            with suppress(ConnectionError):  # it may have been closed already
+                client.sendall(b"GET /" if number % 2 else b"")
+        assert asker.ask("GET", "/plan")[0].status == 200
+    assert "Traceback" not in studio.stop()

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "src" / "incrowd"
 ROOMS = [
     "_version",
     "errors",
+    "connections",
     "serving",
     "files",
     "signing",

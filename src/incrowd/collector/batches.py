@@ -10,7 +10,7 @@ from incrowd.collector.store import Entry, Store
 from incrowd.errors import IncrowdError
 
 _MOST = 2_000
-_PAUSE = 1.0
+_PAUSE = 0.5
 _MANY_FAILURES = 3
 
 _log = logging.getLogger(__name__)

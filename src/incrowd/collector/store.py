@@ -8,11 +8,14 @@ in the order of its random keys, not in that of its arrival.
 **What a thief of the disk can still learn.** A database that has acknowledged a record must have it on disk, so
 something of the order is there for a while: the write-ahead log holds the last batches, and a page of a table shows
 in which order its rows were put into it. `mix` writes the tables anew in the order of their keys and empties the log;
-it runs all the time (see `Store.due`), when the service stops, and when the collection is closed. Between two
-runs the thief may tell newer records from older ones. Who has two copies, or old disk blocks, or backups, knows what
-came in between. Who also knows a respondent's nonce learns that they answered. In the worst case the thief knows
-which record is whose, and then the respondent still has the local promise ε₀, which needs nobody's help. Keep the
-store on an encrypted disk.
+it runs all the time (see `Store.due`), when the service stops, and when the collection is closed. What came since the
+last run the thief can take apart commit by commit: which records came in which order, and, where a commit holds a
+single record, as at low traffic nearly every one does, the digest of the nonce that came with it. Both are written in
+one transaction because a record that is acknowledged must be there once, even if the process is killed in the next
+moment; so this cannot be mixed before it is written, only soon after. Who has two copies, or old disk blocks, or
+backups, knows what came in between. Who also knows a respondent's nonce learns that they answered. In the worst case
+the thief knows which record is whose, and then the respondent still has the local promise ε₀, which needs nobody's
+help. Keep the store on an encrypted disk.
 
 All this is about SQLite. The log of a PostgreSQL server is not ours to empty: it shows order and times long after
 mixing (see `postgres`).
@@ -32,7 +35,7 @@ from incrowd.local import Questionnaire
 
 FORMAT = "incrowd-collection/1"
 KEY_BYTES = 16
-_LEAST_PAUSE = 10.0
+_LEAST_PAUSE = 1.0
 _MOST_SHARE = 50
 
 

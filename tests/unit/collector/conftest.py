@@ -47,8 +47,10 @@ def collector():
     pytest.importorskip("uvicorn", reason="the extra 'collect' is not installed")
     processes = []
 
-    def start(folder, *options):
-        command = [sys.executable, "-m", "incrowd", "collect", "q.json", "--store", "s.sqlite", "--port", "0", "--json"]
+    def start(folder, *options, handles=None):
+        limited = [] if handles is None else ["sh", "-c", f'ulimit -n {handles}; exec "$@"', "sh"]
+        command = [*limited, sys.executable, "-m", "incrowd", "collect", "q.json", "--store", "s.sqlite"]
+        command += ["--port", "0", "--json"]
         process = subprocess.Popen(
             [*command, *options], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -181,6 +181,29 @@ def test_slow_and_broken_clients_do_not_stop_it(folder, questionnaire, collector
         assert post(connection, Randomizer(questionnaire).envelope(ANSWERS)) == 201
     for client in idle[5:]:
         client.close()
+
+
+@pytest.mark.parametrize("tls", [(), ("--certfile", "tls.pem", "--keyfile", "tls.key")], ids=["plain", "TLS"])
+def test_more_slow_clients_than_file_handles_do_not_stop_it(folder, questionnaire, collector, tls):
+    certificate(folder)
+    process, address = collector(folder, *tls, handles=64)
+    place = urlsplit(address)
+    halves = (b"", b"POST /rec", b"POST /records HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{")
+    with ExitStack() as slow:
+        for number in range(150):
+            client = slow.enter_context(socket.create_connection((place.hostname, place.port), timeout=20))
+            with suppress(ConnectionError):  # it may have been closed already
+                client.sendall(b"" if tls else halves[number % 3])
+        trusted = {"context": ssl.create_default_context(cafile=str(folder / "tls.pem"))} if tls else {}
+        for _ in range(3):
+            with closing(connect(address, **trusted)) as connection:
+                assert post(connection, Randomizer(questionnaire).envelope(ANSWERS)) == 201
+    process.terminate()
+    assert process.wait(60) in (0, -signal.SIGTERM)
+    said = process.stderr.read().splitlines()
+    assert len(said) == 1
+    assert said[0].startswith("There are too many connections (32)")
+    assert sum(cells(folder).values()) == 3
 
 
 def certificate(folder):

@@ -147,6 +147,39 @@ def test_nothing_leads_from_a_nonce_to_its_record(store, tmp_path):
     assert agreeing <= 2  # each agrees with probability 1/40320: three or more with less than 2e-10
 
 
+def test_what_the_live_log_shows_is_what_the_documentation_says(store, tmp_path):
+    """Each single record since the last mixing is linked to its nonce, commit by commit; none that was mixed is."""
+    sent = [entry(store, (i % 2, i % 5, i)) for i in range(40)]
+    for one in sent[:20]:
+        store.add([one])
+    store.mix()
+    assert linked(tmp_path) == []
+    for one in sent[20:]:
+        store.add([one])
+    assert linked(tmp_path) == [(one.nonce, one.record) for one in sent[20:]]
+    store.mix()
+    assert linked(tmp_path) == []
+
+
+def linked(tmp_path):
+    """What a copy of a live store with its log gives away: the nonce and the record of every commit in the log."""
+    log = (tmp_path / "s.sqlite-wal").read_bytes()
+    size = 24 + int.from_bytes(log[8:12], "big")
+    starts = range(32, len(log), size)
+    ends = [32, *(start + size for start in starts if any(log[start + 4 : start + 8]))]  # of whole transactions
+    stolen = tmp_path / "stolen"
+    stolen.mkdir(exist_ok=True)
+    states = []
+    for end in ends if log else []:
+        (stolen / "s.sqlite").write_bytes((tmp_path / "s.sqlite").read_bytes())
+        (stolen / "s.sqlite-wal").write_bytes(log[:end])
+        states.append(rows(stolen))
+        for path in stolen.iterdir():
+            path.unlink()
+    new = [[now - then for now, then in zip(later, state, strict=True)] for state, later in itertools.pairwise(states)]
+    return [(nonce, record) for nonces, records in new for (nonce,) in nonces for _, record in records]
+
+
 def rows(tmp_path):
     return set(asked(tmp_path, "SELECT nonce FROM nonces")), set(asked(tmp_path, "SELECT key, record FROM records"))
 
@@ -168,6 +201,12 @@ def test_mixing_is_due_when_something_is_new_and_it_does_not_take_all_the_time(s
     now += 11
     assert not store.due
     store.add([entry(store)])
+    assert store.due
+    store.mix()
+    store.add([entry(store)])
+    now += 0.9
+    assert not store.due
+    now += 0.2  # what came is unmixed for about a second, as docs/local.md says
     assert store.due
     store._took = 1.0
     assert not store.due
