@@ -14,6 +14,7 @@ from incrowd.guarantees.beliefs import Predicate
 from incrowd.guarantees.requirements import (
     BeliefRatio,
     BetaLikeness,
+    Bound,
     DeltaDisclosure,
     DistinctDiversity,
     EntropyDiversity,
@@ -204,6 +205,6 @@ def test_the_bound_is_reached_and_a_tighter_one_would_be_noticed(monkeypatch):
     parts = np.array([[5, 5], [80, 0]])
     least, lost = least_and_lost(half, parts, [0, 0])
     assert least.tolist() == lost.tolist() == [80]
-    monkeypatch.setattr(LargestShare, "bounds", lambda self, sizes, whole: [(np.full(len(whole), 0.49), 0.0)])
+    monkeypatch.setattr(LargestShare, "bounds", lambda self, sizes, whole: [Bound(np.full(len(whole), 0.49))])
     least, lost = least_and_lost(half, parts, [0, 0])
     assert (least > lost).any()

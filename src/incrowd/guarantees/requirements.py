@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -79,8 +79,18 @@ MOST_NEGATED = 1_000
 Limit = float | Fraction
 
 
-Bound = tuple[Floats, float]
-"""A share for each value and one more: any set of values has at most the sum of its shares and the other one."""
+class Bound(NamedTuple):
+    """What a set of values has at most of a group: the sum of their shares, and one share more.
+
+    Attributes:
+        shares: one for each value.
+        more: the other one.
+        kind: if given, of which kind each value is; then shares and sets are of kinds.
+    """
+
+    shares: Floats
+    more: float = 0.0
+    kind: Integers | None = None
 
 
 class Requirement(ABC):
@@ -258,7 +268,7 @@ class EntropyDiversity(Requirement):
             a = (low + high) / 2
             most = -a * math.log(a) - (1 - a) * (math.log1p(-a) - others)
             low, high = (a, high) if a * len(whole) <= 1 or most >= math.log(self.l) - 1e-12 else (low, a)
-        return [(np.full(len(whole), high), 0.0)]
+        return [Bound(np.full(len(whole), high))]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """exp of the smallest entropy."""
@@ -293,7 +303,7 @@ class RecursiveDiversity(Requirement):
 
     def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
         """The most frequent value has fewer records than c times the others."""
-        return [(np.full(len(whole), float(self.c) / (1 + float(self.c))), 0.0)]
+        return [Bound(np.full(len(whole), float(self.c) / (1 + float(self.c))))]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The c that must be exceeded."""
@@ -332,7 +342,7 @@ class LargestShare(Requirement):
     def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
         """The limit itself."""
         named = np.isin(np.arange(len(whole)), range(len(whole)) if self.values is None else self.values)
-        return [(np.where(named, float(self.alpha), 1.0), 0.0)]
+        return [Bound(np.where(named, float(self.alpha), 1.0))]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest share."""
@@ -368,12 +378,20 @@ class TCloseness(Requirement):
         return scores.beyond(float(self.t), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
 
     def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
-        """A surplus of some values is moved at least as far as two values are apart."""
+        """A surplus of some values is moved at least as far as two values are apart.
+
+        In a tree of height H that of some subtrees, of height h, is moved to others: (h + 1)/H at least.
+        """
+        t = float(self.t)
         if self.distance == "equal":
-            steps = 1
-        else:
-            steps = max(len(whole) - 1, 1) if self.distance == "ordered" else len(self.distance)
-        return [(whole, float(self.t) * steps)]
+            return [Bound(whole, t)]
+        if self.distance == "ordered":
+            return [Bound(whole, t * (len(whole) - 1))]
+        found, height = [Bound(whole, t * len(self.distance))], len(self.distance)
+        for number, level in enumerate(self.distance[:-1], start=2):
+            kind = np.unique(np.asarray(level), return_inverse=True)[1]
+            found.append(Bound(np.bincount(kind, weights=whole).astype(np.float64), t * height / number, kind))
+        return found
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest distance."""
@@ -422,7 +440,7 @@ class BetaLikeness(Requirement):
         most = (1 + float(self.beta)) * whole
         if self.enhanced:
             most = np.minimum(most, whole * (1 - np.log(np.maximum(whole, 1e-300))))
-        return [(most, 0.0)]
+        return [Bound(most)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest relative gain."""
@@ -464,7 +482,7 @@ class DeltaDisclosure(Requirement):
     def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002
         """Less than e^δ·p; and what is left by the others, which have more than e^−δ times theirs: 1 − e^−δ·(1 − p)."""
         change = math.exp(min(float(self.delta), 700.0))
-        return [(change * whole, 0.0), (whole / change, 1 - 1 / change)]
+        return [Bound(change * whole), Bound(whole / change, 1 - 1 / change)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
         """The largest logarithm."""
@@ -530,7 +548,7 @@ class BeliefRatio(Requirement):
                 most = np.minimum(most, np.maximum(1 - (total - inside) / np.maximum(spread, 1e-300), 0))
             else:
                 most = np.minimum(most, epsilon * inside / total)
-        return [(most, 0.0)]
+        return [Bound(most)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> BeliefAudit:
         """The smallest ratio that a table has."""

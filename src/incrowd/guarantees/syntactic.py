@@ -185,13 +185,6 @@ def share_scores(table: GroupTable, values: Sequence[int] | None) -> Scores:
     return Scores(table, rough, lambda _, clue: Fraction(clue[0], clue[1]), len(columns or range(table.values)))
 
 
-def is_alpha_k_anonymous(
-    counts: npt.ArrayLike, alpha: float | Fraction, k: int, values: Sequence[int] | None = None
-) -> bool:
-    """(α,k)-anonymity: groups of at least k, in which no sensitive value has a share above α."""
-    return k_anonymity(counts).satisfies(k) and largest_share(counts, values).satisfies(alpha)
-
-
 def t_closeness(
     counts: npt.ArrayLike,
     distance: Distance = "equal",
@@ -317,32 +310,6 @@ def log_of(change: Fraction | None) -> Measure:
     if change == 1:
         return Measure(0.0, 0, None, "below", Fraction(0))
     return Measure(math.log1p(float(change - 1)), 0, None, "below", error=8 * EPSILON_MACHINE)
-
-
-@dataclass(frozen=True)
-class SyntacticProfile:
-    """The usual measures of one table, by name."""
-
-    k: Measure
-    distinct_l: Measure
-    entropy_l: Measure
-    t: Measure
-    alpha: Measure
-    beta: Measure
-    delta: Measure
-
-
-def syntactic_profile(counts: npt.ArrayLike, distance: Distance = "equal") -> SyntacticProfile:
-    """Every measure that needs no parameter but the distance of t-closeness."""
-    return SyntacticProfile(
-        k=k_anonymity(counts),
-        distinct_l=distinct_l_diversity(counts),
-        entropy_l=entropy_l_diversity(counts),
-        t=t_closeness(counts, distance),
-        alpha=largest_share(counts),
-        beta=beta_likeness(counts),
-        delta=delta_disclosure(counts),
-    )
 
 
 def _smallest_count(table: GroupTable, numbers: npt.NDArray[np.integer], per_group: bool) -> Measure:

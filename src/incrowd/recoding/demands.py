@@ -128,7 +128,7 @@ def least_lost(requirement: Requirement, cells: Codes, sizes: Codes, whole: Floa
     """How many records of each group are lost at least, however it is split and its failing parts are left out.
 
     What is kept of a group, m records, has no more than c_s of each value s, and of any set S of values no more than
-    m·(Σ_S a_s + e), with a and e from `Requirement.bounds`. So m ≤ m·(Σ_S a_s + e) + Σ_{not S} c_s, which bounds m
+    m·(Σ_S a_s + e); see `Requirement.bounds`. So m ≤ m·(Σ_S a_s + e) + Σ_{not S} c_s, which bounds m
     where the bracket is below 1. Taking the values that have more than their share, a few times over, finds a good set.
 
     Args:
@@ -138,10 +138,11 @@ def least_lost(requirement: Requirement, cells: Codes, sizes: Codes, whole: Floa
         whole: the largest share that each value can have of what is published.
     """
     kept = sizes.astype(np.float64)
-    for shares, more in requirement.bounds(sizes[:, None], whole):
+    for shares, more, kind in requirement.bounds(sizes[:, None], whole):
+        there = cells if kind is None else cells @ np.eye(len(shares), dtype=np.int64)[kind]
         for _ in range(3):
-            over = cells > shares * kept[:, None]
-            slope, rest = ((shares * over).sum(axis=1) + more) * (1 + 1e-9), (cells * ~over).sum(axis=1)
+            over = there > shares * kept[:, None]
+            slope, rest = ((shares * over).sum(axis=1) + more) * (1 + 1e-9), (there * ~over).sum(axis=1)
             np.minimum(kept, rest / np.maximum(1 - slope, 1e-9), out=kept, where=slope < 1)
     return np.maximum(np.ceil(sizes - kept * (1 + 1e-9) - 1e-6), 0).astype(np.int64)
 
