@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from incrowd.auditing.tables import audit
 from incrowd.errors import DataError, ParameterError
 from incrowd.files import named
+from incrowd.machine import require_address_space
 from incrowd.plans import (
     Amplification,
     CentralPromise,
@@ -133,6 +134,7 @@ __all__ = [
     "release",
     "release_copies",
     "release_folders",
+    "require_address_space",
     "save_audit",
     "save_chart",
     "save_policy",

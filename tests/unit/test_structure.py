@@ -20,6 +20,7 @@ ROOMS = [
     "_version",
     "errors",
     "connections",
+    "machine",
     "serving",
     "files",
     "signing",

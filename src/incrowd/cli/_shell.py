@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.errors import IncrowdError, notes_of
+from incrowd.errors import DataError, IncrowdError, notes_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -94,6 +94,11 @@ def _outcome(command: click.Command, arguments: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback reaches a user unasked
         if os.environ.get("INCROWD_DEBUG"):
             traceback.print_exc()
+        if (lacking := _lacking_memory(error)) is not None:
+            said = lacking.to_dict()
+            said["message"] = " ".join((lacking.message, *notes_of(error)))
+            report_error(said, as_json=as_json)
+            return BAD_INPUT
         bug = {
             "code": "internal",
             # Only the kind of the exception: its text might quote data.
@@ -106,6 +111,23 @@ def _outcome(command: click.Command, arguments: list[str]) -> int:
         report_error(bug, as_json=as_json)
         return BUG
     return result if isinstance(result, int) else DONE
+
+
+def _lacking_memory(error: Exception) -> IncrowdError | None:
+    """What to say if memory is what an error is about; libraries that lack it fail to load with errors of any kind."""
+    from incrowd import api
+
+    try:
+        api.require_address_space()
+    except IncrowdError as lacking:
+        return lacking
+    if not isinstance(error, MemoryError):
+        return None
+    return DataError(
+        "There is not enough memory for this.",
+        code="data-memory",
+        remedy="Give this process more, or publish fewer or coarser columns. A folder that was written is complete.",
+    )
 
 
 def _give_up_output() -> None:

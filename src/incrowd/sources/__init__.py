@@ -31,6 +31,7 @@ from typing import Any, Protocol, TypeGuard
 from incrowd.domain import Coding
 from incrowd.errors import DataError
 from incrowd.histogram import Histogram
+from incrowd.machine import require_address_space
 
 ENTRY_POINTS = "incrowd.sources"
 
@@ -87,6 +88,7 @@ def open_source(thing: Any, **options: Any) -> Source:
     """
     if _is_source(thing):
         return thing
+    require_address_space()
     if options.get("table") is not None and not holds_tables(thing, options.get("engine")):
         raise DataError(
             "A table is named, but what is given is one table already.",

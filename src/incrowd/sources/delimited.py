@@ -128,7 +128,7 @@ class DelimitedFiles:
             raise DataError(
                 f"There is no room for a copy of {part.path} in UTF-8.",
                 code="data-memory",
-                remedy="Give a larger place for temporary files (temp_directory), or save the file in UTF-8.",
+                remedy="Let TMPDIR name a place with more room for temporary files, or save the file in UTF-8.",
             ) from None
         return target
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from incrowd.domain import Coding
 from incrowd.errors import DataError, IncrowdError, InternalError
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
+from incrowd.machine import memory
 from incrowd.sources import Progress, SourceColumn
 from incrowd.sources.files import ParquetFiles, Table
 from incrowd.sources.matching import Match, column_kind, match
@@ -33,6 +34,7 @@ Scan = Callable[[Sequence[int]], str]
 # The keys that one integer holds: how they came about, and where they stand.
 Word = list[tuple[Match, Place]]
 
+_LEAST_MEMORY = 2**29
 _RESULT_ROWS = 2**17
 _POLL_SECONDS = 0.1
 _SHOWN_VALUES = 5
@@ -165,7 +167,7 @@ class DuckDBSource:
 
 def _connection(options: Options, work: Path) -> duckdb.DuckDBPyConnection:
     config: dict[str, Any] = {
-        "memory_limit": options.memory_limit,
+        "memory_limit": options.memory_limit or f"{max(memory() // 2, _LEAST_MEMORY)}B",
         "temp_directory": str(work / "spill"),
         "preserve_insertion_order": "false",
         # Nothing is fetched from a network, and no variable of the caller is taken for a table.
@@ -308,7 +310,7 @@ def _translated(error: Exception) -> IncrowdError:
         return data_error(
             "Counting needs more memory or temporary disk space than it may use.",
             "data-memory",
-            "Raise the limit (memory_limit), or give a larger place for temporary files (temp_directory).",
+            "Give this process more memory, or TMPDIR a place with more room for temporary files.",
         )
     if isinstance(error, UnicodeDecodeError) or re.search(r"[Ii]nvalid unicode|UTF-8|not utf-8", text):
         return data_error(

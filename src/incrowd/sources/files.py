@@ -106,20 +106,22 @@ def open_files(paths: Sequence[Path], options: Options) -> Table:
     if len(formats) > 1:
         raise parts_differ("are not of the same kind")
     form, compression = formats.pop()
-    if form == "parquet":
-        refuse_lakes(paths)
-    refuse_partitions(paths)
     if options.columns is not None and form != "text":
         raise DataError(
             f"{_NAMES[form].capitalize()} names its columns itself.",
             code="data-format",
             remedy="Leave out 'columns' and 'header': they are for text files.",
         )
+    table: Table
     if form == "parquet":
-        return open_parquet(paths)
-    if form == "jsonl":
-        return open_jsonlines(paths, compression)
-    return open_delimited(paths, compression, options)
+        refuse_lakes(paths)
+        table = open_parquet(paths)
+    elif form == "jsonl":
+        table = open_jsonlines(paths, compression)
+    else:
+        table = open_delimited(paths, compression, options)
+    refuse_partitions(paths, table.names)
+    return table
 
 
 @dataclass(frozen=True)

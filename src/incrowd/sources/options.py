@@ -28,7 +28,8 @@ class Options:
         decimal: what separates the decimals of numbers written as text, ``.`` or ``,``.
         missing_values: the texts that stand for a missing value, in any text column of any format.
         show_values: lets error messages show a few of the values that are outside their domain.
-        memory_limit: how much memory the engine may use before it turns to temporary files.
+        memory_limit: how much memory the engine may use before it turns to temporary files; None takes half of what
+            this process may use.
         threads: how many threads it may use; None takes every processor.
         table: the table that is meant, in a database that holds several.
         temp_directory: where temporary files may be written (and are removed); None takes the system's place.
@@ -43,7 +44,7 @@ class Options:
     decimal: str = "."
     missing_values: tuple[str, ...] = ("",)
     show_values: bool = False
-    memory_limit: str = "512MB"
+    memory_limit: str | None = None
     threads: int | None = None
     table: str | None = None
     temp_directory: Path | str | None = None
@@ -65,7 +66,7 @@ class Options:
             raise ParameterError("Decimals are separated by '.' or ','.", code="parameter-range")
         if self.encoding is not None:
             _check_encoding(self.encoding)
-        if not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", self.memory_limit):
+        if self.memory_limit is not None and not re.fullmatch(r"\d+(\.\d+)? ?[KMGT]i?B", self.memory_limit):
             raise ParameterError("A limit of memory is written like 512MB or 4GB.", code="parameter-range")
         if self.threads is not None and self.threads < 1:
             raise ParameterError("At least one thread is needed.", code="parameter-range")

@@ -7,6 +7,7 @@ twice counts the same.
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -246,14 +247,18 @@ def _short(sizes: Mapping[int, int]) -> set[int]:
     return short
 
 
+def spark_errors(*others: type[Exception]) -> tuple[type[Exception], ...]:
+    """What Spark raises, and others. The small client of Spark Connect has no Py4J, and none of its errors."""
+    py4j = sys.modules.get("py4j.protocol")
+    return (PySparkException, *others) if py4j is None else (PySparkException, py4j.Py4JError, *others)
+
+
 @contextmanager
 def reading() -> Iterator[None]:
     """What Spark finds wrong meanwhile becomes an error of ours: its own messages quote the data."""
-    from py4j.protocol import Py4JError
-
     try:
         yield
-    except (PySparkException, Py4JError) as error:
+    except spark_errors() as error:
         raise _translated(error) from None
 
 

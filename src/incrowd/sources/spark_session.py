@@ -78,9 +78,9 @@ def open_spark(thing: Any, options: Options) -> SparkSource:
 
 def _session(engine: str) -> tuple[SparkSession, bool]:
     """The session on this cluster, and whether it was started here."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
+
+    from incrowd.sources.spark import spark_errors
 
     if not re.fullmatch(_ENGINES, engine):
         raise ParameterError(
@@ -117,7 +117,7 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
             code="engine-unavailable",
             remedy="Install it: pip install 'pyspark[connect]'.",
         ) from None
-    except (PySparkException, Py4JError, RuntimeError, OSError):
+    except spark_errors(RuntimeError, OSError):
         raise DataError(
             "No Spark session could be started.",
             code="engine-unavailable",

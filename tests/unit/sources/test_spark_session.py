@@ -100,3 +100,20 @@ def test_a_token_is_in_no_setting_of_a_session_and_the_session_is_known_again(mo
     assert spark_session._session(engine) == (Session, False)
     with pytest.raises(DataError, match="another cluster"):
         spark_session._session("sc://head:15002/;token=OTHER")
+
+
+def test_the_small_client_of_spark_connect_has_no_py4j(monkeypatch):
+    errors = pytest.importorskip("pyspark.errors", reason="pyspark is not installed")
+    from incrowd.sources.spark import reading, spark_errors
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "py4j"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "py4j", None)
+    with pytest.raises(DataError) as caught, reading():
+        raise errors.PySparkException("gone")
+    assert caught.value.code == "data-unreadable"
+    assert spark_errors(OSError) == (errors.PySparkException, OSError)
+    monkeypatch.delitem(sys.modules, "py4j")
+    from py4j.protocol import Py4JError
+
+    assert Py4JError in spark_errors()
