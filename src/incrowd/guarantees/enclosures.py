@@ -37,7 +37,7 @@ _REFRESH = 16  # every so many terms turned numbers are computed afresh: each tu
 Arguments = ParamSpec("Arguments")
 
 
-def _sharp(formula: Callable[Arguments, arb]) -> Callable[Arguments, arb]:
+def sharp(formula: Callable[Arguments, arb]) -> Callable[Arguments, arb]:
     """The formula evaluated with more and more bits until its ball is small, or is zero."""
 
     @wraps(formula)
@@ -57,7 +57,7 @@ def _sharp(formula: Callable[Arguments, arb]) -> Callable[Arguments, arb]:
 # --- sampled crowds -------------------------------------------------------------------------------------------------
 
 
-@_sharp
+@sharp
 def crowd_removal(k: int, beta: float, epsilon: float) -> arb:
     """h_k(n) = T_k(n) − e^ε T_k(n−1) at n = ⌈(k−1)/γ⌉, as β f(k−1; n−1) − (e^ε−1) T_k(n−1)."""
     from flint import arb
@@ -67,7 +67,7 @@ def crowd_removal(k: int, beta: float, epsilon: float) -> arb:
     return p * _mass(k - 1, n - 1, p) - (growth - 1) * binomial_tail(n - 1, k, p)
 
 
-@_sharp
+@sharp
 def crowd_addition(k: int, beta: float, epsilon: float) -> arb:
     """r_k(n) = P[X_{n−1} < k] − e^ε P[X_n < k] at n = ⌈(k−1)/γ'⌉; 0 if γ' ≤ 0."""
     from flint import arb
@@ -110,7 +110,7 @@ def _ceiling(ball: arb) -> int:
 # --- randomised records ---------------------------------------------------------------------------------------------
 
 
-@_sharp
+@sharp
 def local_epsilon(attributes: Sequence[Attribute]) -> arb:
     """Σ_a ln max A_a[u,w]/A_a[v,w]."""
     from flint import arb

@@ -10,16 +10,18 @@ import math
 import random
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from flint import arb
 
 from incrowd.errors import UnreachableError
-from incrowd.guarantees import enclosures
+from incrowd.guarantees import enclosures, filters
 from incrowd.guarantees._balls import above, below, precision
+from incrowd.guarantees._sampling_events import tail
 from incrowd.guarantees.crowd import (
     DELTA_FLOOR,
     CrowdProfile,
@@ -213,6 +215,64 @@ def amplified(g: random.Random) -> Case:
         return amplify(epsilon, 0.0, first, second)[0], above(exact)
 
 
+def tails(g: random.Random) -> Case | None:
+    """A tail by SciPy with what is allowed for its error, up to 10¹² rows."""
+    n, rate = int(math.exp(g.uniform(0, 27.6))), math.exp(g.uniform(-12, -0.02))
+    cap = min(n - 1, max(0, int(n * rate + g.uniform(-3, 30) * math.sqrt(n * rate + 1))))
+    found = float(tail(np.array([n]), np.array([cap]), rate)[0])
+    if found <= 1e-270:
+        return None
+    allowed = found * (1 + 1e-13 * math.sqrt(n) + 2e-16 * n)
+    return allowed, above(enclosures.sharp(lambda: enclosures.binomial_tail(n, cap + 1, arb(rate)))())
+
+
+def kappas_of_points(g: random.Random) -> Case:
+    """κ of an (ε,δ) point in an order filter."""
+    order, epsilon = 2.0 ** g.uniform(-2, 12), math.exp(g.uniform(-9, 3))
+    with precision(512):
+        e, a = arb(epsilon), arb(order)
+        exact = ((((a + 1) * e).exp() + (-a * e).exp()) / (1 + e.exp())).log()
+        return filters._kappa_of_point(order, epsilon), above(exact)
+
+
+def kappas_of_crowds(g: random.Random) -> Case | None:
+    """κ of a crowd at any cut: the same chords, summed in balls."""
+    part, order = CrowdProfile(g.randrange(2, 60), g.uniform(0.02, 0.6)), g.choice(filters._ORDERS)
+    removal, addition, step = filters._sampled(part)
+    forward, backward = g.choice([(removal, addition), (addition, removal)])
+    eta = float(forward[g.randrange(len(forward))])
+    reported = filters._kappa(order, forward, backward, eta, step)
+    with precision():
+        a = arb(order)
+        integrals = chords(forward, eta, a, step) + chords(backward, eta, -(a + 1), step)
+        exact = (1 - arb(eta) + a * (a + 1) * integrals).log()
+    return (reported, max(0.0, above(exact))) if math.isfinite(reported) else None
+
+
+def chords(profile: Sequence[float], eta: float, rate: arb, step: float) -> arb:
+    """∫ e^{rate·ε} (H_ε − η)⁺ dε with H linear in e^ε between grid points, and constant beyond the last."""
+    h = arb(step)
+    whole = (rate * h).expm1() / rate
+    right = (((rate + 1) * h).expm1() / (rate + 1) - whole) / h.expm1()
+    total = arb(0)
+    over = [max(arb(0), arb(float(delta)) - eta) for delta in profile]
+    for i, (first, second) in enumerate(itertools.pairwise(over)):
+        if first != 0:
+            total += (rate * h * i).exp() * (first * (whole - right) + second * right)
+    return total + (over[-1] * (rate * h * (len(over) - 1)).exp() / -rate if over[-1] != 0 else 0)
+
+
+def filtered(g: random.Random) -> Case:
+    """ε of an order filter for what was spent."""
+    order, kappa, cut = g.choice(filters._ORDERS), math.exp(g.uniform(-7, 4)), 10 ** g.uniform(-12, -7)
+    delta = 10 ** g.uniform(-6, -2)
+    reported = filters.OrderFilter(order, kappa, cut).epsilon(kappa, cut, delta)
+    with precision():
+        a = arb(order)
+        constant = a * a.log() - (1 + a) * (1 + a).log()
+        return reported, max(0.0, above((kappa + constant - (arb(delta) - arb(cut)).log()) / a))
+
+
 def growth(g: random.Random) -> Case:
     """e^ε as sentences print it."""
     epsilon = math.exp(g.uniform(-9, 5))
@@ -232,9 +292,13 @@ BOUNDS: dict[str, tuple[Callable[[random.Random], Case | None], bool, int]] = {
     "δ of a shuffled table": (shuffled, UP, 10),
     "δ of a plain sample": (sample_deltas, UP, 2),
     "δ of a plain sample, at least": (lambda g: sample_deltas(g, "delta_at_least"), DOWN, 2),
+    "tails by SciPy": (tails, UP, 2),
     "δ of an (ε,δ) point": (points, UP, 1),
     "δ of a point, replace-one": (replaced, UP, 1),
     "ε at a lower rate": (amplified, UP, 1),
+    "κ of a point in a filter": (kappas_of_points, UP, 1),
+    "κ of a crowd in a filter": (kappas_of_crowds, UP, 40),
+    "ε of a filter": (filtered, UP, 1),
     "e^ε in sentences": (growth, UP, 1),
 }
 """For each kind of bound: a random case, which way it is rounded, and how many times fewer cases are enough."""
