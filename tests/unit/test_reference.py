@@ -104,5 +104,5 @@ def test_every_proof_names_a_test():
     sections = re.split(r"^## ", (DOCS / "proofs.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     assert len(sections) >= 7
     for section in sections:
-        assert re.search(r"\*Checked by\* `tests/[\w/.]+::\w+", section), section.splitlines()[0]
+        assert re.search(r"\*Checked by\*\s`tests/[\w/.]+::\w+", section), section.splitlines()[0]
         assert "∎" in section or section.startswith(("From adding", "Checked by a machine")), section.splitlines()[0]
