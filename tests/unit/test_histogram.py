@@ -284,6 +284,7 @@ def test_tables_that_are_no_histograms(table, arguments, code):
         lambda: Column("a", ("x",), np.array([0.0])),
         lambda: Column("a", ("x",), np.array([[0]])),
         lambda: of([(0, 5)], [-1]),
+        lambda: of([(0, 5), (1, 5)], [3, -1]),  # one among others
         lambda: of([(0, 5)], [1.5]),
         lambda: of([(0, 5), (0, 6)], [2**61, 2**61]),
         lambda: of([(0, 5)], [1, 2]),

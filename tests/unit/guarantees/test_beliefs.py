@@ -269,6 +269,14 @@ class TestAdversaries:
         assert belief_ratio(pair, Adversary.with_prior(stubborn, or_less_stubborn=True)).exact == Fraction(3, 2)
         assert belief_ratio(pair, Adversary.with_shape((1, 1), or_less_stubborn=True)).exact == Fraction(3, 2)
 
+    @pytest.mark.parametrize("group", [(1, 1), (3, 1), (1, 5), (40, 2)])
+    @pytest.mark.parametrize("stubbornness", [2, 20, 1000])
+    def test_the_beliefs_reported_are_those_of_the_worst_of_the_weaker_ones(self, group, stubbornness):
+        prior = DirichletPrior.from_shape((0.5, 0.5), stubbornness)
+        audit = belief_ratio([group], Adversary.with_prior(prior, or_less_stubborn=True))
+        ratio = max(audit.p_in / audit.p_out, (1 - audit.p_out) / (1 - audit.p_in))
+        assert ratio == pytest.approx(audit.ratio, rel=1e-12)
+
     def test_class_two_needs_one_per_value(self):
         with pytest.raises(ParameterError, match="each of the 3 values"):
             belief_ratio([[1, 2, 3]], Adversary.with_stubbornness(2.5))

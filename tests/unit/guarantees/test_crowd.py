@@ -101,6 +101,8 @@ def test_whole_tables_on_a_tiny_domain():
         (30_000, 1e-4, 5e-6),
         (5, 1e-6, 0.7),
         (99_999, 0.05, 0.0),
+        (180, 0.01, 1.0),  # far below 1e-200, above the floor
+        (150, 0.05, 0.5),
     ],
 )
 def test_all_digits_against_mpmath(k, beta, epsilon):

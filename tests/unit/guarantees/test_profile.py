@@ -4,6 +4,7 @@ import itertools
 import math
 from collections import Counter
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from incrowd.errors import ParameterError, RelationError, UnreachableError
 from incrowd.guarantees.crowd import CrowdProfile
 from incrowd.guarantees.profile import (
     ApproximateDP,
+    PrivacyProfile,
     Relation,
     amplify,
     compose,
@@ -160,6 +162,68 @@ def _fft_convolve(a, b):
     from scipy.signal import fftconvolve
 
     return fftconvolve(a, b)
+
+
+@pytest.mark.parametrize(("times", "each"), [(1, 2.0), (3, 2.0), (4, 0.25), (2, 5.0)])
+@pytest.mark.parametrize("failing", [0.0, 1e-3])
+def test_points_that_are_added_cost_at_least_the_truth(times, each, failing):
+    """Randomised response, so many times over, that fails with a probability: its exact divergence at every ε."""
+    profile = compose([ApproximateDP(each, failing, REPLACE)] * times)
+    for epsilon in map(float, np.linspace(0.0, 1.2 * times * each, 25)):
+        with mpmath.workdps(50):
+            yes, no, growth = 1 / (1 + mpmath.exp(-each)), 1 / (1 + mpmath.exp(each)), mpmath.exp(epsilon)
+            hidden = sum(
+                math.comb(times, j) * max(0, yes**j * no ** (times - j) - growth * yes ** (times - j) * no**j)
+                for j in range(times + 1)
+            )
+            true = 1 - (1 - mpmath.mpf(failing)) ** times * (1 - hidden) - mpmath.mpf(10) ** -40
+        assert profile.delta(epsilon) >= true
+        # The plain sum alone, which answers where the numerical one has nothing to say.
+        assert profile._by_addition(epsilon, "removal") >= true
+
+
+class Falling(PrivacyProfile):
+    """δ = e^{−steepness·ε}, which writes down at which ε it was asked."""
+
+    relation = ADD_REMOVE
+
+    def __init__(self, steepness):
+        self.steepness, self.asked = steepness, []
+
+    def removal(self, epsilon):
+        self.asked.append(epsilon)
+        return math.exp(-self.steepness * epsilon)
+
+    addition = removal
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.5, 30.0])
+@pytest.mark.parametrize("points", [0, 1, 3])
+def test_the_shares_of_a_plain_sum_add_up_to_no_more_than_epsilon(epsilon, points):
+    crowds = {Falling(0.5): 2, Falling(3.0): 5}
+    point = ApproximateDP(0.4, 1e-3, ADD_REMOVE)
+    profile = compose([point] * points + [crowd for crowd, times in crowds.items() for _ in range(times)])
+    profile._by_addition(epsilon, "removal")  # what each needs is found once
+    for crowd in crowds:
+        crowd.asked.clear()
+    total = profile._by_addition(epsilon, "removal")
+    shares = {crowd: crowd.asked for crowd in crowds}
+    assert all(len(asked) == 1 for asked in shares.values())
+    left = epsilon - sum(times * shares[crowd][0] for crowd, times in crowds.items())
+    assert left >= 0
+    expected = sum(times * math.exp(-crowd.steepness * shares[crowd][0]) for crowd, times in crowds.items())
+    assert total >= expected + points * point.removal(left / points if points else 0.0) * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("each", [0.05, 0.4, 2.0])
+def test_all_parts_together_cost_at_least_each(each):
+    """A point and crowds: neither the composition nor the plain sum is below what one of them costs alone."""
+    parts = [ApproximateDP(each, 1e-4, ADD_REMOVE), CrowdProfile(5, 0.3), CrowdProfile(5, 0.3), CrowdProfile(9, 0.2)]
+    profile = compose(parts)
+    for epsilon, direction in itertools.product((0.0, 0.03, 0.3, 1.0, 1.9, 2.5, 4.0), ("removal", "addition")):
+        alone = max(getattr(part, direction)(epsilon) for part in parts)
+        assert getattr(profile, direction)(epsilon) >= alone * (1 - 1e-9)
+        assert profile._by_addition(epsilon, direction) >= alone * (1 - 1e-9)
 
 
 def test_composition_beats_addition():
