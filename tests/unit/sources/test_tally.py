@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from incrowd.domain import Categories, Coding
+from incrowd.domain import Categories, Coding, Recode
 from incrowd.errors import DataError
-from incrowd.sources.tally import conclude, missing_code, outside_code, require_all
+from incrowd.sources.tally import conclude, missing_code, outside_code, require_all, value_codes
 
 X, Y = 0, 1
 DROP = Coding("a", Categories(("x", "y")), missing="drop")
@@ -67,3 +67,13 @@ def test_counts_that_differ_are_refused():
         with pytest.raises(DataError) as caught:
             require_all(5, expected)
         assert caught.value.details == {"read": 5, "held": expected}
+
+
+def test_codes_behind_a_coarser_recoding():
+    plain = Coding("b", Categories(("u", "v", "w")), missing="keep", other="else")
+    assert (value_codes(plain).tolist(), outside_code(plain), missing_code(plain)) == ([0, 1, 2], 3, 4)
+    coarse = Coding(
+        "b", Categories(("u", "v", "w")), missing="keep", other="else",
+        recode=Recode(np.array([1, 1, 0, 2, 0]), ("w or none", "u or v", "else")),
+    )  # fmt: skip
+    assert (value_codes(coarse).tolist(), outside_code(coarse), missing_code(coarse)) == ([1, 1, 0], 2, 0)
