@@ -161,7 +161,8 @@ def staged(folders: Sequence[Path]) -> Iterator[Stage]:
                 releases.append(one)
         yield Stage(root, releases)
     finally:
-        shutil.rmtree(root, ignore_errors=True)
+        with suppress(OSError):
+            _remove(root)
         os.close(lock)
 
 
@@ -198,9 +199,22 @@ def _sweep(root: Path) -> None:
             return
         for link in _links_into(_complete(root)):
             link.unlink()
-        shutil.rmtree(root)
+        _remove(root)
     finally:
         os.close(lock)
+
+
+def _remove(root: Path) -> None:
+    """All of a hidden folder, its lock last: who is killed in between leaves what can be swept."""
+    for path in root.iterdir():
+        if path.name == _LOCK:
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    (root / _LOCK).unlink()
+    root.rmdir()
 
 
 def _make_root(folder: Path) -> tuple[Path, int]:
@@ -248,7 +262,7 @@ def _exchange_links(complete: Path) -> None:
     if all(_exchanged(link, complete / link.readlink().name) for link in links) and not any(
         path.is_dir() and not path.is_symlink() for path in complete.iterdir()
     ):
-        shutil.rmtree(complete, ignore_errors=True)
+        _remove(complete)
 
 
 def _exchanged(one: Path, other: Path) -> bool:

@@ -126,6 +126,30 @@ def test_killed_runs_are_swept_and_living_ones_are_not(tmp_path, number):
     assert names(tmp_path) == []
 
 
+def test_a_sweeper_that_is_killed_leaves_what_can_be_swept(tmp_path, monkeypatch):
+    class KilledError(BaseException):
+        pass
+
+    root = tmp_path / ".out.0123abcd.part"
+    for name in ("a", "lock", "z"):
+        (root / name).mkdir(parents=True) if name != "lock" else (root / name).touch()
+    removed = []
+
+    def killed_after_one(path, **_):
+        if removed:
+            raise KilledError
+        removed.append(path)
+        path.rmdir()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(staging.shutil, "rmtree", killed_after_one)
+        with pytest.raises(KilledError):
+            sweep(tmp_path)
+    assert (root / "lock").exists()
+    sweep(tmp_path)
+    assert names(tmp_path) == []
+
+
 def test_what_is_not_ours_is_left_alone(tmp_path):
     for name in (".x.part", ".x.0123abcd.part.txt", "x.0123abcd.part", ".x.0123abcg.part"):
         (tmp_path / name).mkdir()
