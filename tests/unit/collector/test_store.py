@@ -15,6 +15,7 @@ from incrowd.collector.sqlite import Sqlite
 from incrowd.collector.store import Entry, Store
 from incrowd.errors import DataError, InputError, UnreachableError
 from incrowd.local import Question, Questionnaire
+from incrowd.local.questionnaire import numerator64
 from incrowd.policy import Policy
 from incrowd.signing import load_secret_key, make_keys
 
@@ -182,6 +183,17 @@ def linked(tmp_path):
 
 def rows(tmp_path):
     return set(asked(tmp_path, "SELECT nonce FROM nonces")), set(asked(tmp_path, "SELECT key, record FROM records"))
+
+
+@pytest.mark.parametrize(("size", "width"), [(2, 1), (256, 1), (257, 2)])
+def test_keys_have_128_bits_and_codes_as_few_bytes_as_they_need(size, width, tmp_path):
+    values = tuple(map(str, range(size)))
+    asking = Questionnaire.make("Sizes", [Question("a", "a?", values, values, numerator64(0.3))], records=1000)
+    with closing(Store(str(tmp_path / "s.sqlite"), asking)) as store:
+        store.add([entry(store, (size - 1,))])
+        assert store.cells() == {(size - 1,): 1}
+    lengths = "SELECT length(nonce), length(key), length(record) FROM nonces, records"
+    assert asked(tmp_path, lengths) == [(16, 16, width)]
 
 
 def test_there_are_no_times_counters_or_senders(store, tmp_path):
