@@ -322,7 +322,7 @@ def excess(name: str, cases: int, seed: int = 0) -> Excess:
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_no_reported_bound_is_inside_its_enclosure(name):
-    assert excess(name, 400).wrong == 0
+    assert excess(name, 250).wrong == 0
 
 
 @pytest.mark.parametrize("name", ["δ of a crowd, removal", "δ of a crowd, addition"])
