@@ -279,12 +279,16 @@ def _polling(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -
         return
     connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     done = threading.Event()
+    stopped: list[Exception] = []  # by whoever is told
 
     def poll() -> None:
-        while not done.wait(_POLL_SECONDS):
-            percent = connection.query_progress()
-            if percent >= 0:
-                progress(min(percent / 100, 1.0))
+        try:
+            while not done.wait(_POLL_SECONDS):
+                percent = connection.query_progress()
+                if percent >= 0:
+                    progress(min(percent / 100, 1.0))
+        except Exception as error:  # noqa: BLE001 - it is raised where the count was asked for
+            stopped.append(error)
 
     poller = threading.Thread(target=poll, daemon=True)
     poller.start()
@@ -293,6 +297,8 @@ def _polling(connection: duckdb.DuckDBPyConnection, progress: Progress | None) -
     finally:
         done.set()
         poller.join()
+    if stopped:
+        raise stopped[0]
     progress(1.0)
 
 

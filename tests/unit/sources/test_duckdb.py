@@ -437,7 +437,11 @@ def test_sources_can_be_counted_from_several_threads(tmp_path):
     assert found == [EXPECTED] * 4
 
 
-def test_an_unfinished_count_leaves_nothing(tmp_path):
+@pytest.mark.parametrize("seconds", [1e-6, 100])
+def test_an_unfinished_count_leaves_nothing(tmp_path, monkeypatch, seconds):
+    """Whether it is stopped meanwhile or at the end."""
+    monkeypatch.setattr("incrowd.sources.duckdb._POLL_SECONDS", seconds)
+
     class StopError(Exception):
         pass
 

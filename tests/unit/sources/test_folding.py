@@ -125,3 +125,14 @@ def test_every_number_is_declared_where_both_ends_are_open():
 )
 def test_what_gains_nothing_or_cannot_be_sent_stays_as_it_is(coding, kind):
     assert fold(coding, kind, ("",)) is None
+
+
+def test_what_stands_for_values_outside_is_never_declared_nor_missing():
+    coding = Coding("x", Categories(("other values", "a")), other="else")
+    for missing in ((), ("other values'",)):
+        how = fold(coding, "text", missing)
+        assert how.outside not in {"other values", "a", *missing}
+    assert fold(Coding("x", Categories(("a",)), other="else"), "text", ("other values",)).outside != "other values"
+    for low in (-(2**63), 0):  # below the first there is no number, or one
+        how = fold(Coding("x", IntegerRange(low, low + 5), other="else"), "integer", ())
+        assert not low <= how.below <= low + 5
