@@ -115,18 +115,14 @@ Variables (C : finType) (cell : I -> C).
 (* The records of a set that lie in cell c. *)
 Definition part A c : {set I} := [set i in A | cell i == c].
 
-(* Sampling the records and then recoding gives the histogram of the recoded
-   table, thinned: its cells are independent and binomial. *)
-Theorem sampling_commutes_with_recoding b T (x : {ffun C -> nat}) :
-  expect b T (fun A => [forall c, #|part A c| == x c]%:R)
-  = \prod_(c : C) mass b (x c) #|part T c|.
+(* Cells are sampled independently, and each is binomial. *)
+Lemma expect_cells b T (F : C -> nat -> R) :
+  expect b T (fun A => \prod_c F c #|part A c|) = \prod_c mean b #|part T c| (F c).
 Proof.
-elim/set_ind: T x => [|T r r_in IH] x.
+elim/set_ind: T F => [|T r r_in IH] F.
   have part0 c : #|part set0 c| = 0%N.
     by rewrite /part (_ : [set _ in _ | _] = set0) ?cards0 //; apply/setP => i; rewrite !inE.
-  rewrite expect_set0; case: (boolP [forall c, _]) => [/forallP all0 | /forallPn [c neq]].
-    by rewrite big1 // => c _; rewrite -(eqP (all0 c)) part0 mass00.
-  rewrite (bigD1 c) //= part0 mass_small ?mul0r // lt0n eq_sym -(part0 c) //.
+  by rewrite expect_set0; apply: eq_bigr => c _; rewrite part0 mean0.
 have partD c : #|part T c| = ((cell r == c) + #|part (T :\ r) c|)%N.
   rewrite (cardsD1 r) inE r_in; congr (_ + _)%N; apply: eq_card => i.
   by rewrite !inE andbA.
@@ -134,22 +130,31 @@ have partU A c : A \subset T :\ r -> #|part (r |: A) c| = ((cell r == c) + #|par
   rewrite subsetD1 => /andP [_ notin]; rewrite (cardsD1 r) !inE eqxx /=; congr (_ + _)%N.
   apply: eq_card => i; rewrite !inE; case: eqP => //= ->.
   by rewrite (negbTE notin).
-rewrite (expect_rec _ _ r_in) IH (bigD1 (cell r)) //= [RHS](bigD1 (cell r)) //=.
-have others : \prod_(c | c != cell r) mass b (x c) #|part (T :\ r) c|
-            = \prod_(c | c != cell r) mass b (x c) #|part T c|.
-  by apply: eq_bigr => c neq; rewrite partD eq_sym (negbTE neq).
-rewrite others partD eqxx add1n; set P := \prod_(c | _) _.
-case x_r : (x (cell r)) => [|y].
-  rewrite (@expect_ext _ _ _ (fun=> 0)) => [|A sub_A]; last first.
-    case: forallP => // /(_ (cell r)); rewrite partU // eqxx x_r //.
-  by rewrite expect_const mass0S; ring.
-pose x' := [ffun c => if c == cell r then y else x c].
-rewrite (@expect_ext _ _ _ (fun A => [forall c, #|part A c| == x' c]%:R)) => [|A sub_A].
-  rewrite IH (bigD1 (cell r)) //= ffunE eqxx massSS.
-  rewrite (eq_bigr (fun c => mass b (x c) #|part T c|)) -/P => [|c neq]; first by ring.
-  by rewrite ffunE (negbTE neq) partD eq_sym (negbTE neq).
-congr (nat_of_bool _)%:R; apply: eq_forallb => c; rewrite partU // ffunE.
-by case: (eqVneq c (cell r)) => [-> | neq]; rewrite ?eqxx ?x_r // eq_sym (negbTE neq).
+pose F' c j := F c ((cell r == c) + j)%N.
+rewrite (expect_rec _ _ r_in) IH (@expect_ext _ _ _ (fun A => \prod_c F' c #|part A c|)); last first.
+  by move=> A sub_A; apply: eq_bigr => c _; rewrite partU.
+rewrite IH !(bigD1 (cell r) (P := xpredT)) //= partD eqxx add1n meanS /F' eqxx.
+set P := \prod_(c | _) _; set Q := \prod_(c | _) _; set P' := \prod_(c | _) _.
+have -> : P = P' by apply: eq_bigr => c neq; rewrite partD eq_sym (negbTE neq).
+have -> : Q = P' by apply: eq_bigr => c neq; rewrite partD eq_sym (negbTE neq).
+by rewrite (mean_ext _ _ (psi := fun j => F (cell r) j.+1)) //; ring.
+Qed.
+
+Lemma all_cells (P : C -> bool) : [forall c, P c]%:R = \prod_c (P c)%:R :> R.
+Proof.
+case: (boolP [forall c, _]) => [/forallP all | /forallPn [c /negbTE none]].
+  by rewrite big1 // => c _; rewrite all.
+by rewrite (bigD1 c) //= none mul0r.
+Qed.
+
+(* Sampling the records and then recoding gives the histogram of the recoded
+   table, thinned: its cells are independent and binomial. *)
+Theorem sampling_commutes_with_recoding b T (x : {ffun C -> nat}) :
+  expect b T (fun A => [forall c, #|part A c| == x c]%:R)
+  = \prod_(c : C) mass b (x c) #|part T c|.
+Proof.
+rewrite (eq_bigr (fun c => mean b #|part T c| (fun j => (j == x c)%:R))) => [|c _]; last by rewrite mean_point.
+by rewrite -expect_cells; apply: expect_ext => A _; rewrite all_cells.
 Qed.
 
 (* What is published of a sample: every cell's count, or 0 below k. *)

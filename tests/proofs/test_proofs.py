@@ -92,6 +92,15 @@ MUTANTS = {
         "law b k n S <= E * law b k n S + d /",
     ),
     "another counter-example": ("Choice", "(#|A :\\ t| - 19))%N.", "(#|A :\\ t| - 9))%N."),
+    "replacing nothing": ("Pram", "A u w <= E * A v w.", "A u w <= E * A u w."),
+    "one record less": ("Pram", "(#|I|%:R - 1) * (A u v'", "(#|I|%:R - 2) * (A u v'"),
+    "another criterion": ("Samples", "(forall v, (1 + eps) * (s v)%:R <= eps", "(forall v, (s v)%:R <= eps"),
+    "another prior": (
+        "Beliefs",
+        "rising (a : R) (c : nat) : R := \\prod_(i < c)",
+        "rising (a : R) (c : nat) : R := \\prod_(i < c.+1)",
+    ),
+    "another belief": ("Beliefs", "p_out (n f : nat) : R := (f%:R - 1", "p_out (n f : nat) : R := (f%:R - 2"),
     "another sampling": ("Tables", "(1 - b) ^+ #|T :\\: A|", "(1 - b) ^+ #|T|"),
 }
 
