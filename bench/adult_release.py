@@ -15,14 +15,15 @@ from bench.main_job import whole_command
 from bench.measuring import Row, in_turns, main
 from bench.tables import ABSENT, FILES, benchmark_policy, load, table_folder
 from incrowd.hierarchy import CodedAttribute
-from incrowd.mechanisms import sampled_crowd
+from incrowd.mechanisms.sampled_crowd import draw as sampled_crowd
+from incrowd.mechanisms.sampled_crowd.settle import solve
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 
 RELEASE = "release: {{mechanism: sampled_crowd, epsilon: 2, delta: 1e-5, selection_epsilon: 0.1, beta: {beta}}}\n"
 
 
-def information_kept(outcome: sampled_crowd.Outcome, attributes: Sequence[CodedAttribute]) -> float:
+def information_kept(outcome: sampled_crowd.CrowdOutcome, attributes: Sequence[CodedAttribute]) -> float:
     """See the module's text."""
     per_record = np.zeros(len(outcome.published))
     for a in attributes:
@@ -43,7 +44,7 @@ def run(quick: bool = False) -> Iterator[Row]:
         text = benchmark_policy("adult", folder, RELEASE.format(beta=beta))
         release = Policy.from_text(text).release
         assert release is not None
-        settings = sampled_crowd.settle(release)
+        settings = solve(release)
         kept = [
             information_kept(sampled_crowd.run(table, list(attributes), {}, settings, RandomSource()), attributes)
             for _ in range(2 if quick else 10)

@@ -18,9 +18,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.measuring import Row, main
-from incrowd.collector.store import Store
-from incrowd.local import Question, Questionnaire
-from incrowd.local.questionnaire import numerator64
+from incrowd.survey import Question, Questionnaire
+from incrowd.survey.collector.store import Store
+from incrowd.survey.questionnaire import numerator64
 
 SIZES = (2, 5, 18)
 CONNECTIONS = 64

@@ -21,8 +21,11 @@ from pathlib import Path
 
 from bench.measuring import Row, Spent, in_turns, main
 from bench.tables import ABSENT, census, load, table_folder
-from incrowd.guarantees.adversaries import Adversary, DirichletPrior
-from incrowd.guarantees.requirements import (
+from incrowd.hierarchy import CodedAttribute, Hierarchy
+from incrowd.histogram import Histogram
+from incrowd.recoding.search import Demand, Found, search
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.requirements import (
     BeliefRatio,
     BetaLikeness,
     DeltaDisclosure,
@@ -34,9 +37,6 @@ from incrowd.guarantees.requirements import (
     Requirement,
     TCloseness,
 )
-from incrowd.hierarchy import CodedAttribute, Hierarchy
-from incrowd.histogram import Histogram
-from incrowd.recoding.search import Demand, Found, search
 
 K5 = [Demand(KAnonymity(5))]
 

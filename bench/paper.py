@@ -11,7 +11,7 @@ from bench.measuring import Row, number, seconds
 from bench.recording import Recorded
 from bench.results import table
 from bench.thinning import LARGE
-from incrowd.reports.svg import print_number as power
+from incrowd.core.numbers import number as power
 
 ROWS, COLUMNS, CORES, CELLS = 10**11, 8, 500, 10**7
 SPLIT = 128 * 2**20  # bytes that a task of Spark reads by default

@@ -14,10 +14,10 @@ import numpy as np
 
 from bench.measuring import Row, in_turns, main
 from bench.tables import ABSENT, census, load, table_folder
-from incrowd.guarantees.sampling import largest_rate, theorem_rate
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.sample import recode
+from incrowd.mechanisms.sample.settle import recode
+from incrowd.theory.sampling import largest_rate, theorem_rate
 
 EPSILON, DELTA = 0.5, 0.05
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bench.measuring import Row, in_turns, main
-from incrowd.guarantees.crowd import plan
+from incrowd.theory.crowd import plan
 
 CASES: dict[str, dict[str, Any]] = {
     "k for β = 0.2, ε = 0.5, δ = 1e-6 (k = 18)": {"beta": 0.2, "epsilon": 0.5, "delta": 1e-6},

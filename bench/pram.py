@@ -13,10 +13,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.measuring import Row, command, main
-from incrowd.guarantees.randomisation import RetentionReplacement
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms import pram
+from incrowd.mechanisms.pram import draw as pram
+from incrowd.mechanisms.pram.blocks import Block, as_drawn
 from incrowd.randomness import RandomSource
+from incrowd.theory.randomisation import RetentionReplacement
 
 SHAPES = {"census": (2, 18, 12, 3, 3, 18, 20), "wide": (100, 100, 50, 20, 20, 10, 10)}
 
@@ -42,8 +43,8 @@ def work(shape: str, records: int, way: str) -> None:
     """Makes a population and redraws it in some way; or does not, to see what the population alone takes."""
     sizes = SHAPES[shape]
     table = population(records, sizes)
-    rho = pram.as_drawn(0.3)
-    blocks = [pram.Block((f"a{i}",), (n,), RetentionReplacement(rho, n)) for i, n in enumerate(sizes)]
+    rho = as_drawn(0.3)
+    blocks = [Block((f"a{i}",), (n,), RetentionReplacement(rho, n)) for i, n in enumerate(sizes)]
     redraw = {"auto": pram.run, "record": pram._by_record}.get(way)  # noqa: SLF001
     assert redraw is None or redraw(table, blocks, RandomSource()).total == records, "no record may be lost"
 

@@ -84,7 +84,7 @@ def _page(found: Mapping[str, Sequence[Row]], machine: Mapping[str, Any], pictur
         if compared:
             content.append(_ratios(compared))
         content.append(page.table(name, HEADS, [cells(row) for row in rows], numbers=range(1, len(HEADS))))
-        sections.append(page.Section(name, name.replace("_", " "), tuple(content)))
+        sections.append(page.PageSection(name, name.replace("_", " "), tuple(content)))
     return page.Page(
         kind="Benchmarks",
         title="What incrowd costs",

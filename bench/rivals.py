@@ -33,13 +33,13 @@ from bench.measuring import Row, Spent, in_turns, main, seconds
 from bench.tables import census, load, new_folder, table_folder
 from incrowd import api
 from incrowd.domain import Categories, Coding
-from incrowd.guarantees import requirements as needs
-from incrowd.guarantees import syntactic
 from incrowd.hierarchy import Hierarchy
 from incrowd.hierarchy.tree import assemble, in_order
 from incrowd.histogram import Histogram
 from incrowd.recoding.mondrian import mondrian
 from incrowd.recoding.search import Demand, Found, generalize, search
+from incrowd.theory import requirements as needs
+from incrowd.theory import syntactic
 
 if TYPE_CHECKING:
     import pandas as pd

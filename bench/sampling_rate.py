@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bench.measuring import Row, in_turns, main
-from incrowd.guarantees.sampling import largest_rate, sample_epsilon
+from incrowd.theory.sampling import largest_rate, sample_epsilon
 
 EPSILON, DELTA = 0.5, 0.05
 

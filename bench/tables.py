@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from incrowd.domain import Categories, Coding, DateRange, IntegerRange
-from incrowd.examples.census import write_census
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
+from incrowd.papers.examples.census import write_census
 from incrowd.policy import Policy
 from incrowd.sources import open_source
 

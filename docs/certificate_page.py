@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 import incrowd
-from incrowd.releases.kinds import kind_of
-from incrowd.signing import seal, to_bytes
+from incrowd.core.signing import seal, to_bytes
+from incrowd.mechanisms.registry import MECHANISMS
 
 Path_ = tuple[str, ...]
 
@@ -236,7 +236,7 @@ def certificate_page() -> str:
             policy = incrowd.Policy.from_text(f"incrowd: 1\ntitle: Example\nattributes:{text}")
             incrowd.release(people(), policy, folder=folder)
             checks[mechanism] = [check.name for check in _verified(folder).checks]
-            claims[mechanism] = kind_of(mechanism).CLAIMED
+            claims[mechanism] = MECHANISMS[mechanism].claimed
             found[mechanism] = {path: (example, _noticed(folder, path)) for path, example in _fields(_read(folder))}
     sections.append(_common(found))
     for mechanism, fields in found.items():

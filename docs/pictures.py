@@ -8,12 +8,12 @@ from html import escape
 
 import numpy as np
 
-from incrowd.guarantees.beliefs import Adversary, DirichletPrior, belief_ratio
-from incrowd.guarantees.crowd import frontier
-from incrowd.guarantees.randomisation import RetentionReplacement, local_epsilon
-from incrowd.guarantees.sampling import largest_rate, theorem_rate
-from incrowd.guarantees.shuffling import central_epsilon
 from incrowd.reports.svg import STYLE, Axis, Line, Mark, line_chart
+from incrowd.theory.beliefs import Adversary, DirichletPrior, belief_ratio
+from incrowd.theory.crowd import frontier
+from incrowd.theory.randomisation import RetentionReplacement, local_epsilon
+from incrowd.theory.sampling import largest_rate, theorem_rate
+from incrowd.theory.shuffling import central_epsilon
 
 
 def idea() -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from incrowd.cli import VERBS, incrowd
-from incrowd.errors import CODES
+from incrowd.core.errors import CODES
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/reference.py from the code; change the code, then run `make reference`. -->\n\n"

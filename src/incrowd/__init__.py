@@ -27,15 +27,15 @@ if TYPE_CHECKING:
         verify,
     )
     from incrowd.auditing.audit import Audit
-    from incrowd.errors import GuaranteeError, IncrowdError, InputError
+    from incrowd.core.errors import GuaranteeError, IncrowdError, InputError
     from incrowd.policy import Policy
     from incrowd.releases.release import Release
 
 _HOMES = {
     "Audit": "incrowd.auditing.audit",
-    "GuaranteeError": "incrowd.errors",
-    "IncrowdError": "incrowd.errors",
-    "InputError": "incrowd.errors",
+    "GuaranteeError": "incrowd.core.errors",
+    "IncrowdError": "incrowd.core.errors",
+    "InputError": "incrowd.core.errors",
     "Policy": "incrowd.policy",
     "Release": "incrowd.releases.release",
     "audit": "incrowd.api",

@@ -12,11 +12,13 @@ import math
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
-import numpy as np
+if TYPE_CHECKING:
+    import numpy as np
 
-from incrowd.errors import PolicyError
+
+from incrowd.core.errors import PolicyError
 
 Value = str | int | bool | Decimal | dt.date
 Missing = Literal["refuse", "keep", "drop"]

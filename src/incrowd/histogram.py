@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from incrowd.core.errors import DataError, InternalError, ParameterError
 from incrowd.domain import Recode
-from incrowd.errors import DataError, InternalError, ParameterError
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.errors import InternalError
+from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram
 
 

@@ -24,9 +24,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from incrowd._bits import WORD, Bits, SeededBits, SystemBits, Words
-from incrowd.errors import ParameterError
-from incrowd.guarantees._numbers import require_count
+from incrowd.core.bits import WORD, Bits, SeededBits, SystemBits, Words
+from incrowd.core.errors import ParameterError
+from incrowd.theory._numbers import require_count
 
 Integers = NDArray[np.int64]
 Real = float | int | Fraction | np.floating[Any] | np.integer[Any]

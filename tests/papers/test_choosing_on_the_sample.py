@@ -13,7 +13,7 @@ from fractions import Fraction
 import pytest
 from scipy.stats import binom
 
-from incrowd.guarantees.crowd import exact_delta, paper_delta
+from incrowd.theory.crowd import exact_delta, paper_delta
 
 
 def chosen_and_shown(n, beta, epsilon_1, *, with_t):

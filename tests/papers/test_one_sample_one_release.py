@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from incrowd.guarantees.crowd import exact_delta
+from incrowd.theory.crowd import exact_delta
 
 
 def test_the_xor_example_with_a_private_answer_on_the_same_sample():
@@ -197,7 +197,7 @@ def test_post_processing_and_mixtures_keep_the_guarantee():
 
 def test_duplicating_rows_satisfies_the_letter_of_k_anonymity():
     """§3.1: every record k times over is k-anonymous and hides nobody: one record more shows with probability 1."""
-    from incrowd.guarantees.syntactic import k_anonymity
+    from incrowd.theory.syntactic import k_anonymity
 
     table = np.ones((6, 1), dtype=np.int64)
     assert k_anonymity(table * 20).value == 20

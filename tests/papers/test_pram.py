@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from incrowd.guarantees.randomisation import (
+from incrowd.theory.randomisation import (
     RetentionReplacement,
     TransitionMatrix,
     local_epsilon,
@@ -17,7 +17,7 @@ from incrowd.guarantees.randomisation import (
     retention_for_epsilon,
     retention_for_k,
 )
-from incrowd.guarantees.shuffling import BLANKET, CLONES, CLOSED_FORM, central_delta, central_epsilon
+from incrowd.theory.shuffling import BLANKET, CLONES, CLOSED_FORM, central_delta, central_epsilon
 
 CENSUS_RECORDS = 2_458_285
 CENSUS_SIZES = (2, 18, 12, 3, 3, 18, 20)  # Table 1

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from incrowd.examples.census1990 import RECORDS, SIZES, census_1990
-from incrowd.gallery import Material, randomised
-from incrowd.guarantees.randomisation import RetentionReplacement
-from incrowd.mechanisms import pram
-from incrowd.mechanisms.pram import Block
+from incrowd.mechanisms.pram import draw as pram
+from incrowd.mechanisms.pram.blocks import Block
+from incrowd.papers.examples.census1990 import RECORDS, SIZES, census_1990
+from incrowd.papers.gallery import Material, randomised
 from incrowd.randomness import RandomSource
+from incrowd.theory.randomisation import RetentionReplacement
 
 QUICK = Material(quick=True)
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from incrowd.errors import UnreachableError
-from incrowd.guarantees.sampling import (
+from incrowd.core.errors import UnreachableError
+from incrowd.theory.sampling import (
     classify,
     good_sample,
     is_private,

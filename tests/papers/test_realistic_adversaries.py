@@ -6,16 +6,16 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from incrowd.errors import GuaranteeError
-from incrowd.guarantees.belief_checks import theorem_check
-from incrowd.guarantees.beliefs import Adversary, DirichletPrior, Predicate, belief_ratio
-from incrowd.guarantees.embeddings import (
+from incrowd.core.errors import GuaranteeError
+from incrowd.theory.belief_checks import theorem_check
+from incrowd.theory.beliefs import Adversary, DirichletPrior, Predicate, belief_ratio
+from incrowd.theory.embeddings import (
     differential_privacy_as_beliefs,
     perfect_privacy_as_beliefs,
     recursive_diversity_as_beliefs,
     t_closeness_as_beliefs,
 )
-from incrowd.guarantees.syntactic import recursive_l_diversity, t_closeness
+from incrowd.theory.syntactic import recursive_l_diversity, t_closeness
 
 # Table 3: (<40, M), (>=40, M), (>=40, F) by flu and cancer.
 TABLE_3 = np.array([[200, 300], [1800, 2700], [18000, 2000]])

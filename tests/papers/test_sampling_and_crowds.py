@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import pytest
 
-from incrowd.guarantees import crowd_figures
-from incrowd.guarantees.crowd import CrowdProfile, exact_delta, paper_delta, plan, smallest_k
-from incrowd.guarantees.profile import ApproximateDP, Relation, amplify, compose
+from incrowd.theory import crowd_figures
+from incrowd.theory.crowd import CrowdProfile, exact_delta, paper_delta, plan, smallest_k
+from incrowd.theory.profile import ApproximateDP, Relation, amplify, compose
 
 TABLE_2 = {
     0.05: (6.83e-10, 2.50e-14, 3.19e-17, 1.76e-19, 3.97e-22, 2.00e-24),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from incrowd.collector.openapi import NONCE, describe
-from incrowd.collector.store import Store
-from incrowd.local import Question, Questionnaire
+from incrowd.survey import Question, Questionnaire
+from incrowd.survey.collector.openapi import NONCE, describe
+from incrowd.survey.collector.store import Store
 
 pytest.importorskip("starlette", reason="the extra 'collect' is not installed")
 
@@ -69,7 +69,7 @@ kinds = st.sampled_from(
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     """A function that sends one request to a running application."""
-    from incrowd.collector.service import application
+    from incrowd.survey.collector.service import application
 
     service = application(Store(str(tmp_path_factory.mktemp("store") / "s.sqlite"), MADE))
     loop = asyncio.new_event_loop()

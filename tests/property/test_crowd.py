@@ -5,8 +5,8 @@ import math
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from incrowd.guarantees.crowd import CrowdProfile, exact_delta, paper_delta, smallest_epsilon, smallest_k
-from incrowd.guarantees.profile import amplify
+from incrowd.theory.crowd import CrowdProfile, exact_delta, paper_delta, smallest_epsilon, smallest_k
+from incrowd.theory.profile import amplify
 
 ks = st.integers(1, 300)
 betas = st.floats(1e-4, 0.999)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from incrowd.domain import Categories, Coding
 from incrowd.hierarchy import Hierarchy, build, codings, to_csv
-from incrowd.hierarchy.table import Origin, Table, read_table
+from incrowd.hierarchy.table import HierarchyTable, Origin, read_table
 from incrowd.policy import Policy
 
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0\ufeff"), min_size=1, max_size=6)
@@ -107,7 +107,7 @@ def test_every_hierarchy_of_a_policy_obeys_the_laws(content):
 @moderate
 def test_tables_are_read_as_they_are(columns, keep):
     coding = Coding("x", Categories(tuple(columns[0])), "keep" if keep else "refuse")
-    table = Table(tuple(map(tuple, columns)), range(len(columns[0])), Origin("t"))
+    table = HierarchyTable(tuple(map(tuple, columns)), range(len(columns[0])), Origin("t"))
     hierarchy = build(table, coding)
     check_laws(hierarchy, coding)
     for level, column in zip(hierarchy.levels, columns, strict=True):
@@ -118,13 +118,13 @@ def test_tables_are_read_as_they_are(columns, keep):
 @moderate
 def test_writing_and_reading_gives_the_same_hierarchy_whatever_the_order_of_lines(columns, random):
     coding = Coding("x", Categories(tuple(columns[0])), "keep")
-    hierarchy = build(Table(tuple(map(tuple, columns)), range(len(columns[0])), Origin("t")), coding)
+    hierarchy = build(HierarchyTable(tuple(map(tuple, columns)), range(len(columns[0])), Origin("t")), coding)
     written = to_csv(hierarchy)
     table = read_table(written, Origin("t"))
     assert [list(column) for column in table.columns] == columns
     rows = list(zip(*columns, strict=True))
     random.shuffle(rows)
-    shuffled = Table(tuple(zip(*rows, strict=True)), range(len(rows)), Origin("t"))
+    shuffled = HierarchyTable(tuple(zip(*rows, strict=True)), range(len(rows)), Origin("t"))
     for again in (build(table, coding), build(shuffled, coding)):
         assert [level.labels for level in again.levels] == [level.labels for level in hierarchy.levels]
         assert all(np.array_equal(a.to, b.to) for a, b in zip(again.levels, hierarchy.levels, strict=True))

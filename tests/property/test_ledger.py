@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.errors import BudgetError
-from incrowd.guarantees.crowd import CrowdProfile
-from incrowd.guarantees.profile import ApproximateDP, Relation, compose
-from incrowd.releases.entries import Entry, Point, SampledCrowd, Uncomposable
+from incrowd.core.errors import BudgetError
+from incrowd.mechanisms.promises import CrowdPromise, Entry, Point, Uncomposable
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.spending import at_least, at_most, meaning
 from incrowd.releases.spending import planned as spent
+from incrowd.theory.crowd import CrowdProfile
+from incrowd.theory.profile import ApproximateDP, Relation, compose
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 some = settings(max_examples=60, deadline=None)
@@ -37,7 +37,7 @@ def points(relation=relations):
     return st.builds(Point, hundredths, small_deltas, relation)
 
 
-crowds = st.sampled_from([SampledCrowd(20, 0.2), SampledCrowd(20, 0.2, 0.1), SampledCrowd(8, 0.1)])
+crowds = st.sampled_from([CrowdPromise(20, 0.2), CrowdPromise(20, 0.2, 0.1), CrowdPromise(8, 0.1)])
 alone = st.just(Uncomposable("belief ratio of 3"))
 pure = st.lists(st.builds(Point, hundredths, st.just(0.0), relations).map(entry), max_size=6)
 mixed = st.lists((points() | alone).map(entry), max_size=6)
@@ -92,7 +92,7 @@ def test_another_release_never_lowers_what_is_spent(entries, more, relation, del
 
 def test_another_release_never_lowers_what_crowds_have_spent():
     entries = [
-        entry(p) for p in (SampledCrowd(20, 0.2), Point(0.1, 0.0, ADD), SampledCrowd(8, 0.1), Point(0, 1e-9, ADD))
+        entry(p) for p in (CrowdPromise(20, 0.2), Point(0.1, 0.0, ADD), CrowdPromise(8, 0.1), Point(0, 1e-9, ADD))
     ]
     totals = [spent(entries[:n], ADD, 1e-6) for n in range(5)]
     assert totals == sorted(totals)
@@ -132,7 +132,7 @@ def test_points_cost_what_the_worst_mechanisms_would(promises, delta):
 
 
 def test_crowds_cost_what_composing_their_profiles_gives():
-    entries = [entry(SampledCrowd(20, 0.2, 0.1)), entry(Point(0.3, 1e-9, ADD))]
+    entries = [entry(CrowdPromise(20, 0.2, 0.1)), entry(Point(0.3, 1e-9, ADD))]
     profiles = [ApproximateDP(0.3, 1e-9, ADD), CrowdProfile(20, 0.2), ApproximateDP(0.1, 0.0, ADD)]
     assert spent(entries, ADD, 1e-6) == pytest.approx(compose(profiles).epsilon(1e-6), rel=1e-9)
 
@@ -140,7 +140,7 @@ def test_crowds_cost_what_composing_their_profiles_gives():
 def test_two_crowds_cost_what_publishing_twice_reveals():
     """Both releases of one cell at once, on tables that differ in one record of it, outcome by outcome."""
     k, beta, delta = 5, 0.1, 1e-4
-    epsilon = spent([entry(SampledCrowd(k, beta), copies=2)], ADD, delta)
+    epsilon = spent([entry(CrowdPromise(k, beta), copies=2)], ADD, delta)
 
     def law(n):
         once = np.array([math.comb(n, j) * beta**j * (1 - beta) ** (n - j) for j in range(61)])

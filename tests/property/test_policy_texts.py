@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incrowd import Policy
+from incrowd.core.errors import PolicyError
 from incrowd.drafting.writing import scalar
-from incrowd.errors import PolicyError
 from incrowd.policy import editing, writing
 from incrowd.policy.reading import parse
 

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.errors import GuaranteeError
-from incrowd.guarantees.randomisation import RetentionReplacement, TransitionMatrix, local_epsilon, pk
+from incrowd.core.errors import GuaranteeError
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms import pram
-from incrowd.mechanisms.pram import Block, as_drawn
-from incrowd.mechanisms.pram_settings import PramPromise, Wish, solve
+from incrowd.mechanisms.pram import draw as pram
+from incrowd.mechanisms.pram.blocks import Block, as_drawn
+from incrowd.mechanisms.pram.estimate import tabulate
+from incrowd.mechanisms.pram.inversion import invert, likeliest
+from incrowd.mechanisms.pram.settle import PramPromise, Wish, solve
+from incrowd.mechanisms.pram.state import _written, read_block
 from incrowd.randomness import RandomSource
-from incrowd.releases.inversion import invert, likeliest
-from incrowd.releases.pram_statement import _written, read_block
-from incrowd.releases.reconstruction import tabulate
+from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix, local_epsilon, pk
 
 FEW = settings(max_examples=25, deadline=None)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.guarantees.randomisation import (
+from incrowd.theory.randomisation import (
     RetentionReplacement,
     TransitionMatrix,
     local_epsilon,
@@ -16,7 +16,7 @@ from incrowd.guarantees.randomisation import (
     retention_for_both,
     retentions_by_weight,
 )
-from incrowd.guarantees.shuffling import central_delta, central_epsilon
+from incrowd.theory.shuffling import central_delta, central_epsilon
 
 retentions = st.floats(0.01, 0.95)
 attributes = st.lists(st.builds(RetentionReplacement, retentions, st.integers(2, 8)), min_size=1, max_size=3)

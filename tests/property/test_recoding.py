@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.errors import UnreachableError
+from incrowd.core.errors import UnreachableError
 from incrowd.recoding import choice, scoring
 from incrowd.recoding import lattice as lattice_module
 from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
@@ -281,7 +281,7 @@ def test_the_sensitivity_that_is_used_covers_every_neighbour(table, k, beta, gre
 def test_weights_beyond_the_agreed_unit_are_refused():
     import pytest
 
-    from incrowd.errors import InternalError
+    from incrowd.core.errors import InternalError
     from incrowd.recoding.choice import choose
 
     ladder = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.array([WEIGHT_ONE + 1, 0]), np.array([0])))

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.errors import ParameterError, UnreachableError
-from incrowd.guarantees.adversaries import Adversary, DirichletPrior
-from incrowd.guarantees.requirements import (
+from incrowd.core.errors import ParameterError, UnreachableError
+from incrowd.recoding.demands import suppress
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.requirements import (
     BeliefRatio,
     BetaLikeness,
     DeltaDisclosure,
@@ -21,7 +22,6 @@ from incrowd.guarantees.requirements import (
     RecursiveDiversity,
     TCloseness,
 )
-from incrowd.recoding.demands import suppress
 
 VALUES = 3
 COUNTS = (

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.guarantees import _groups, requirements
-from incrowd.guarantees.adversaries import Adversary, DirichletPrior
-from incrowd.guarantees.beliefs import Predicate
-from incrowd.guarantees.requirements import (
+from incrowd.recoding.demands import least_lost, suppress
+from incrowd.theory import _groups, requirements
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.beliefs import Predicate
+from incrowd.theory.requirements import (
     BeliefRatio,
     BetaLikeness,
     Bound,
@@ -24,7 +25,6 @@ from incrowd.guarantees.requirements import (
     Requirement,
     TCloseness,
 )
-from incrowd.recoding.demands import least_lost, suppress
 
 
 def tree(size):

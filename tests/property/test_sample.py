@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.guarantees import sampling
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms import sample
-from incrowd.mechanisms.sample import Rounding, SampleSettings
+from incrowd.mechanisms.sample import draw as sample
+from incrowd.mechanisms.sample.estimate import interval
+from incrowd.mechanisms.sample.settle import Rounding, SampleSettings, find_terms, printed
 from incrowd.randomness import RandomSource
-from incrowd.releases.kinds.sample import interval
+from incrowd.theory import sampling
 
 tables = st.lists(st.integers(1, 2000), min_size=1, max_size=30).map(np.array)
 promises = st.tuples(st.floats(0.01, 3.0), st.floats(1e-6, 0.5))
@@ -18,14 +18,14 @@ promises = st.tuples(st.floats(0.01, 3.0), st.floats(1e-6, 0.5))
 @settings(deadline=None, max_examples=40)
 @given(tables, promises, st.randoms())
 def test_terms_are_safe_and_do_not_depend_on_the_order(counts, promise, random):
-    terms = sample.find_terms(counts, SampleSettings(*promise, None))
+    terms = find_terms(counts, SampleSettings(*promise, None))
     assert 0 < terms.rate < 1
     assert sampling.sample_delta(counts, terms.rate, terms.epsilon).delta <= terms.delta
     shuffled = counts.tolist()
     random.shuffle(shuffled)
-    assert sample.find_terms(np.array(shuffled), SampleSettings(*promise, None)) == terms
-    planned = sample.find_terms(counts, SampleSettings(promise[0], None, terms.rate))
-    assert planned.delta <= sample.few_digits(promise[1], up=True)
+    assert find_terms(np.array(shuffled), SampleSettings(*promise, None)) == terms
+    planned = find_terms(counts, SampleSettings(promise[0], None, terms.rate))
+    assert planned.delta <= printed(promise[1], up=True)
 
 
 @settings(deadline=None, max_examples=40)

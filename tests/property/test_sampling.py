@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.errors import UnreachableError
-from incrowd.guarantees.sampling import (
+from incrowd.core.errors import UnreachableError
+from incrowd.theory.sampling import (
     good_sample,
     largest_rate,
     sample_delta,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from incrowd.guarantees.syntactic import (
+from incrowd.theory.syntactic import (
     beta_likeness,
     delta_disclosure,
     distinct_l_diversity,
@@ -18,7 +18,7 @@ from incrowd.guarantees.syntactic import (
     recursive_l_diversity,
     t_closeness,
 )
-from incrowd.guarantees.transport import tree_levels
+from incrowd.theory.transport import tree_levels
 
 moderately = settings(deadline=None, max_examples=80)
 

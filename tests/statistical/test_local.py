@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 from scipy.stats import chi2
 
-import incrowd.local
-from incrowd.local import Question, Questionnaire, Randomizer, randomizer
-from incrowd.local.questionnaire import numerator64
+import incrowd.survey
+from incrowd.survey import Question, Questionnaire, Randomizer, randomizer
+from incrowd.survey.questionnaire import numerator64
 
 pytestmark = pytest.mark.statistical
 
 RUNS = 60_000
 SIZES, RHOS = (2, 3, 5), (0.25, 0.4, 0.1)
 ANSWERS = {"a0": "v1", "a1": "v0", "a2": "v3"}
-SOURCE = (Path(incrowd.local.__file__).parent / "randomizer.js").read_text(encoding="utf-8")
+SOURCE = (Path(incrowd.survey.__file__).parent / "randomizer.js").read_text(encoding="utf-8")
 
 
 def questionnaire():

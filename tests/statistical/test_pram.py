@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from incrowd.guarantees.randomisation import RetentionReplacement, TransitionMatrix
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms import pram
-from incrowd.mechanisms.pram import Block, as_drawn
+from incrowd.mechanisms.pram import draw as pram
+from incrowd.mechanisms.pram.blocks import Block, as_drawn
+from incrowd.mechanisms.pram.estimate import tabulate
+from incrowd.mechanisms.pram.inversion import NORMAL_95, invert
 from incrowd.randomness import RandomSource
-from incrowd.releases.inversion import NORMAL_95, invert
-from incrowd.releases.reconstruction import tabulate
+from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix
 
 pytestmark = pytest.mark.statistical
 
@@ -103,7 +103,7 @@ def test_the_errors_of_a_population_are_too_large_for_the_table():
 
 
 def test_pearson_on_the_release_keeps_its_level_and_on_estimates_does_not():
-    from incrowd.releases.association import pearson
+    from incrowd.mechanisms.generalization.association import pearson
 
     rng = np.random.default_rng(5)
     source = RandomSource.seeded(6)

@@ -8,10 +8,10 @@ import pytest
 from scipy.stats import binom
 
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms import sample
-from incrowd.mechanisms.sample import Rounding
+from incrowd.mechanisms.sample import draw as sample
+from incrowd.mechanisms.sample.estimate import interval
+from incrowd.mechanisms.sample.settle import Rounding
 from incrowd.randomness import RandomSource
-from incrowd.releases.kinds.sample import interval
 
 pytestmark = pytest.mark.statistical
 

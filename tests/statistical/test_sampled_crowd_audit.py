@@ -9,13 +9,14 @@ import math
 import numpy as np
 import pytest
 
-from incrowd.attacks.audit import audit
-from incrowd.guarantees.crowd import exact_delta
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.sampled_crowd import CrowdSettings, run
+from incrowd.mechanisms.sampled_crowd.draw import run
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
+from incrowd.papers.attacks.audit import audit
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.theory.crowd import exact_delta
 
 RUNS = 1_000_000
 K, BETA, EPSILON = 5, 0.3, 0.4

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from incrowd.errors import IncrowdError, InputError
+from incrowd.core.errors import IncrowdError, InputError
 
 pytest.importorskip("starlette", reason="the studio's packages are not installed")
 

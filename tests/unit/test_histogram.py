@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from incrowd import histogram
+from incrowd.core.errors import DataError, InternalError, ParameterError
 from incrowd.domain import Recode
-from incrowd.errors import DataError, InternalError, ParameterError
 from incrowd.histogram import Column, Histogram
 
 SEX = ("female", "male", None)

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from incrowd import randomness
-from incrowd.guarantees.randomisation import RetentionReplacement
-from incrowd.mechanisms import pram
+from incrowd.mechanisms.pram import draw as pram
 from incrowd.randomness import RandomSource
+from incrowd.theory.randomisation import RetentionReplacement
 
 SMALL = {"_BLOCK": 192, "_CELLS": 5, "_LARGE": 100, "_STRIDE": 3}
 

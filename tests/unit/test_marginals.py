@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from incrowd.errors import InternalError
+from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram
 from incrowd.marginals import Marginals, Tally
 

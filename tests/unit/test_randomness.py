@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incrowd import randomness
-from incrowd.errors import ParameterError
+from incrowd.core.errors import ParameterError
 from incrowd.randomness import RandomSource, to_fraction64
 
 ONES = 2**64 - 1

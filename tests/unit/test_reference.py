@@ -10,11 +10,12 @@ import pytest
 
 import incrowd
 from incrowd import api
-from incrowd.policy import MECHANISMS, Policy
+from incrowd.mechanisms.generalization.adversaries import AdversarySpec
+from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.policy import Policy
 from incrowd.policy.attributes import Attribute
-from incrowd.policy.mechanisms.adversaries import AdversarySpec
 from incrowd.policy.reading import keys_of
-from incrowd.policy.sections import Data, Ledger
+from incrowd.policy.sections import Data, LedgerSection
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -59,8 +60,8 @@ SECTIONS = {
     "## The top": [Policy],
     "## `data`": [Data],
     "## `attributes`": [Attribute],
-    "## `ledger`": [Ledger],
-    **{f"### `mechanism: {name}`": [model] for name, model in MECHANISMS.items()},
+    "## `ledger`": [LedgerSection],
+    **{f"### `mechanism: {name}`": [mechanism.section] for name, mechanism in MECHANISMS.items()},
 }
 SECTIONS["### `mechanism: generalization`"].append(AdversarySpec)
 

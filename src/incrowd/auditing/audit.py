@@ -13,7 +13,7 @@ from incrowd.auditing.contributions import Contribution, MinimalUniques, contrib
 from incrowd.auditing.disclosure import Disclosure, disclosure
 from incrowd.auditing.reidentification import Population, Risks, risks
 from incrowd.auditing.spelling import DEFAULT, Suspect
-from incrowd.errors import DataError, ParameterError
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.histogram import Column, Histogram
 from incrowd.sources.observed import natural_order
 

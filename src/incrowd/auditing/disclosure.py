@@ -1,6 +1,6 @@
 """What a table gives away about one sensitive attribute, without anybody being found in it.
 
-Every measure of `incrowd.guarantees.syntactic`, and the belief ratio against each adversary, with the group that
+Every measure of `incrowd.theory.syntactic`, and the belief ratio against each adversary, with the group that
 decides it. Figures are facts about this table, except that a belief ratio is rounded up.
 """
 
@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from incrowd.auditing.grouping import Grouping, Kinds
 from incrowd.auditing.spelling import Suspect
-from incrowd.errors import InternalError, ParameterError
-from incrowd.guarantees.beliefs import Adversary, BeliefAudit, DirichletPrior, belief_ratio
-from incrowd.guarantees.requirements import MOST_NEGATED, MOST_VALUES
-from incrowd.guarantees.syntactic import (
+from incrowd.core.errors import InternalError, ParameterError
+from incrowd.histogram import Histogram
+from incrowd.theory.beliefs import Adversary, BeliefAudit, DirichletPrior, belief_ratio
+from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
+from incrowd.theory.syntactic import (
     Measure,
     beta_likeness,
     delta_disclosure,
@@ -31,7 +32,6 @@ from incrowd.guarantees.syntactic import (
     recursive_l_diversity,
     t_closeness,
 )
-from incrowd.histogram import Histogram
 
 _RECURSIVE = (2, 3)
 _SIGMAS = tuple(float(f"{10 ** (i / 3):.2g}") for i in range(1, 19))  # to a million
@@ -40,7 +40,7 @@ _M = TypeVar("_M", Measure, BeliefAudit)
 
 
 @dataclass(frozen=True)
-class Figure:
+class AuditFigure:
     """A measure of the table, and the group that decides it.
 
     Attributes:
@@ -168,15 +168,15 @@ class Disclosure:
     k: int
     homogeneous_groups: int
     homogeneous_records: int
-    distinct_l: Figure
-    entropy_l: Figure
-    recursive_c: dict[int, Figure]
-    t: Figure
-    t_ordered: Figure | None
-    largest_share: Figure
-    beta: Figure
-    beta_enhanced: Figure
-    delta: Figure
+    distinct_l: AuditFigure
+    entropy_l: AuditFigure
+    recursive_c: dict[int, AuditFigure]
+    t: AuditFigure
+    t_ordered: AuditFigure | None
+    largest_share: AuditFigure
+    beta: AuditFigure
+    beta_enhanced: AuditFigure
+    delta: AuditFigure
     beliefs: tuple[Belief, ...]
     worst: tuple[WorstGroup, ...]
     stubbornness: tuple[StubbornnessPoint, ...]
@@ -218,11 +218,11 @@ def disclosure(
 
     def figure(
         measure: Callable[[NDArray[np.int64]], Measure], *, low: bool = False
-    ) -> tuple[Figure, NDArray[np.float64]]:
+    ) -> tuple[AuditFigure, NDArray[np.float64]]:
         best, by_kind = _over_blocks(kinds, measure, low=low)
-        return Figure(best.value, best.group + 1, int(sizes[best.group])), by_kind
+        return AuditFigure(best.value, best.group + 1, int(sizes[best.group])), by_kind
 
-    def recursive(l: int) -> Figure:  # noqa: E741
+    def recursive(l: int) -> AuditFigure:  # noqa: E741
         return figure(lambda cells: recursive_l_diversity(cells, l))[0]
 
     share, shares = figure(lambda cells: largest_share(cells, per_group=True))

@@ -28,10 +28,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.errors import InternalError
-from incrowd.guarantees._numbers import require_between
+from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram
 from incrowd.sources.observed import run_starts
+from incrowd.theory._numbers import require_between
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -25,9 +25,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from incrowd.errors import InternalError, ParameterError
-from incrowd.guarantees.adversaries import Adversary, AdversaryClass, DirichletPrior
-from incrowd.guarantees.beliefs import Predicate, Predicates, belief_ratio
+from incrowd.core.errors import InternalError, ParameterError
+from incrowd.theory.adversaries import Adversary, AdversaryClass, DirichletPrior
+from incrowd.theory.beliefs import Predicate, Predicates, belief_ratio
 
 _LESS = "or-less-stubborn"
 _SETTINGS = {

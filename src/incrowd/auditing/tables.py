@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from incrowd.errors import ParameterError
+from incrowd.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from incrowd.auditing.audit import Audit

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.errors import DataError, IncrowdError, notes_of
+from incrowd.core.errors import DataError, IncrowdError, notes_of
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,6 +8,7 @@ import click
 
 from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
+from incrowd.core.numbers import number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,9 +144,9 @@ def _show_risks(console: Console, audit: Audit) -> None:
         ("  individual risk", risks.individual),
     ):
         if risk is not None:
-            numbers = (_number(risk.highest), _number(risk.mean), f"{risk.above:.1%}", f"{risk.expected:,.1f}")
+            numbers = (number(risk.highest), number(risk.mean), f"{risk.above:.1%}", f"{risk.expected:,.1f}")
             shown.add_row(name, *numbers)
-    shown.add_row("marketer", "", _number(risks.marketer), "", f"{risks.marketer * audit.records:,.1f}")
+    shown.add_row("marketer", "", number(risks.marketer), "", f"{risks.marketer * audit.records:,.1f}")
     _print(console, "Being found", shown)
     if risks.journalist is not None:
         console.print(f"  journalist: {risks.journalist.estimator}", soft_wrap=True)
@@ -171,7 +172,7 @@ def _show_columns(console: Console, audit: Audit) -> None:
             f"{c.entropy:.2f}",
             f"{c.uniques:,}",
             f"{c.k_without:,}",
-            _number(c.mean_risk_without),
+            number(c.mean_risk_without),
             f"{c.uniques_without:,}",
             f"{audit.minimal_uniques.by_column[c.name]:,}",
         )
@@ -189,16 +190,16 @@ def _show_sensitive(console: Console, audit: Audit) -> None:
         "values of the domain": [f"{d.values:,}{'' if d.declared else ' that occur'}" for d in audit.sensitive],
         "records whose group has one value": [f"{d.homogeneous_records:,}" for d in audit.sensitive],
         "k": [f"{d.k:,}" for d in audit.sensitive],
-        "distinct ℓ": [_number(d.distinct_l.value) for d in audit.sensitive],
-        "entropy ℓ": [_number(d.entropy_l.value) for d in audit.sensitive],
-        "recursive (c,2): c above": [_number(d.recursive_c[2].value) for d in audit.sensitive],
-        "recursive (c,3): c above": [_number(d.recursive_c[3].value) for d in audit.sensitive],
-        "t, equal distance": [_number(d.t.value) for d in audit.sensitive],
-        "t, ordered distance": ["—" if d.t_ordered is None else _number(d.t_ordered.value) for d in audit.sensitive],
-        "α, the largest share": [_number(d.largest_share.value) for d in audit.sensitive],
-        "β-likeness, basic": [_number(d.beta.value) for d in audit.sensitive],
-        "β-likeness, enhanced": [_number(d.beta_enhanced.value) for d in audit.sensitive],
-        "δ-disclosure: δ above": [_number(d.delta.value) for d in audit.sensitive],
+        "distinct ℓ": [number(d.distinct_l.value) for d in audit.sensitive],
+        "entropy ℓ": [number(d.entropy_l.value) for d in audit.sensitive],
+        "recursive (c,2): c above": [number(d.recursive_c[2].value) for d in audit.sensitive],
+        "recursive (c,3): c above": [number(d.recursive_c[3].value) for d in audit.sensitive],
+        "t, equal distance": [number(d.t.value) for d in audit.sensitive],
+        "t, ordered distance": ["—" if d.t_ordered is None else number(d.t_ordered.value) for d in audit.sensitive],
+        "α, the largest share": [number(d.largest_share.value) for d in audit.sensitive],
+        "β-likeness, basic": [number(d.beta.value) for d in audit.sensitive],
+        "β-likeness, enhanced": [number(d.beta_enhanced.value) for d in audit.sensitive],
+        "δ-disclosure: δ above": [number(d.delta.value) for d in audit.sensitive],
     }
     for name, cells in rows.items():
         shown.add_row(name, *cells)
@@ -214,8 +215,8 @@ def _show_beliefs(console: Console, audit: Audit) -> None:
                 safe(b.adversary),
                 safe(about),
                 b.shown,
-                _number(b.p_in),
-                _number(b.p_out),
+                number(b.p_in),
+                number(b.p_out),
                 f"{b.group:,}",
                 f"{b.size:,}",
             )
@@ -247,7 +248,7 @@ def _show_worst(console: Console, audit: Audit) -> None:
                     f"{w.size:,}",
                     f"{w.distinct:,}",
                     f"{w.largest_share:.1%}",
-                    _number(w.t),
+                    number(w.t),
                     *w.shown,
                     *_who(w.labels),
                     *(() if w.commonest is None else (safe(w.commonest),)),
@@ -273,7 +274,3 @@ def _who(labels: dict[str, str | None] | None) -> tuple[str, ...]:
     if labels is None:
         return ()
     return (safe(", ".join("(missing)" if label is None else label for label in labels.values())),)
-
-
-def _number(value: float) -> str:
-    return "∞" if value == float("inf") else f"{value:,.4g}" if value < 10_000 else f"{value:,.0f}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from incrowd.cli._shell import emit, folder_name, json_option, safe
+from incrowd.core.numbers import number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -101,7 +102,7 @@ def _show_association(console: Console, found: Any) -> None:
 
 
 def _number(value: float | None, digits: int | None) -> str:
-    return "—" if value is None else f"{value:,.0f}" if digits is None else f"{value:,.{digits}g}"
+    return "—" if value is None else f"{value:,.0f}" if digits is None else number(value, digits)
 
 
 _HEADINGS = {"estimate": "people", "standard_error": "± standard error", "crowds_possible": "of possible"}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from incrowd.cli._shell import emit, folder_name, json_option, progress_bar, safe
-from incrowd.errors import ParameterError
+from incrowd.core.errors import ParameterError
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from incrowd.cli._shell import emit, file_name, json_option, safe
+from incrowd.core.numbers import number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,7 +123,7 @@ def _show(console: Console, statement: dict[str, Any]) -> None:
     console.print(f"[bold]{safe(statement['dataset'])}[/]")
     for total in statement["totals"]:
         console.print(
-            f"  spent      ε = {number(total['epsilon'])} at δ = {number(total['delta'])}  ({total['relation']})"
+            f"  spent      ε = {shown(total['epsilon'])} at δ = {shown(total['delta'])}  ({total['relation']})"
         )
     for line in left_in_words(statement):
         console.print(f"  {line}")
@@ -134,7 +136,7 @@ def _show(console: Console, statement: dict[str, Any]) -> None:
                 line["time"][:19],
                 safe(line["description"]),
                 safe(line["mechanism"]),
-                "does not compose" if line["relation"] is None else number(line["epsilon"]),
+                "does not compose" if line["relation"] is None else shown(line["epsilon"]),
                 line["state"],
             )
         console.print(table)
@@ -148,11 +150,11 @@ def left_in_words(statement: dict[str, Any]) -> list[str]:
     if left is None:
         return ["no budget is set"]
     units = f"  ({left['units']} of {whole['terms']['units']} units)" if "units" in left else ""
-    delta = f" of {number(whole['delta'])}" if whole["rule"] == "sum" else ""
-    epsilon = f"ε = {number(left['epsilon'])} of {number(whole['epsilon'])}"
-    return [f"remaining  {epsilon}, δ = {number(left['delta'])}{delta}{units}", f"rule       {whole['rule']}"]
+    delta = f" of {shown(whole['delta'])}" if whole["rule"] == "sum" else ""
+    epsilon = f"ε = {shown(left['epsilon'])} of {shown(whole['epsilon'])}"
+    return [f"remaining  {epsilon}, δ = {shown(left['delta'])}{delta}{units}", f"rule       {whole['rule']}"]
 
 
-def number(value: float | None) -> str:
+def shown(value: float | None) -> str:
     """A number, or the infinity that JSON cannot hold."""
-    return "∞" if value is None else f"{value:.6g}"
+    return number(math.inf if value is None else value, 6)

@@ -11,7 +11,7 @@ import click
 
 from incrowd.cli._shell import emit, file_name, folder_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
-from incrowd.cli.ledger import left_in_words, number
+from incrowd.cli.ledger import left_in_words, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,7 +107,7 @@ def show_account(console: Console, account: Mapping[str, Any] | None) -> None:
         return
     spent = account["spent"]
     console.print(
-        f"Spent on {safe(account['dataset'])}: ε = {number(spent['epsilon'])} at δ = {number(spent['delta'])}; "
+        f"Spent on {safe(account['dataset'])}: ε = {shown(spent['epsilon'])} at δ = {shown(spent['delta'])}; "
         f"{', '.join(left_in_words(dict(account))[:1])}.",
         soft_wrap=True,
     )

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from incrowd.core.errors import DataError, InputError, InternalError
+from incrowd.core.files import named, require_absent, write_whole
 from incrowd.drafting.conventions import Conventions, understand
-from incrowd.drafting.guessing import ColumnDraft, Line, guess
+from incrowd.drafting.guessing import ColumnDraft, DraftLine, guess
 from incrowd.drafting.writing import write
-from incrowd.errors import DataError, InputError, InternalError
-from incrowd.files import named, require_absent, write_whole
 from incrowd.hierarchy import codings
 from incrowd.policy import Policy, without_password
 from incrowd.policy.reading import MARK
@@ -155,7 +155,7 @@ def _propose(column: ColumnProfile, read: Conventions) -> ColumnDraft:
     unseen = bool(read.absent) and words and (column.rare_records > 0 or not column.counted)
     if proposed.role == "drop" or not unseen or any(line.key == "missing" for line in proposed.lines):
         return proposed
-    keep = Line("missing", "keep", "should there be any: data says which texts mean that")
+    keep = DraftLine("missing", "keep", "should there be any: data says which texts mean that")
     return replace(proposed, lines=tuple(sorted((*proposed.lines, keep), key=lambda line: line.key == "hierarchy")))
 
 

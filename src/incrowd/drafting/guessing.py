@@ -58,7 +58,7 @@ _REMEDY = {
 
 
 @dataclass(frozen=True)
-class Line:
+class DraftLine:
     """A key of an attribute, its value, why it is so, and whether a person must confirm it."""
 
     key: str
@@ -85,7 +85,7 @@ class ColumnDraft:
     type: str
     role: str
     why: str
-    lines: tuple[Line, ...] = ()
+    lines: tuple[DraftLine, ...] = ()
     hint: str = ""
     questions: tuple[str, ...] = ()
 
@@ -96,7 +96,7 @@ class _Values:
 
     type: str
     why: str
-    lines: Sequence[Line]
+    lines: Sequence[DraftLine]
     outside: int  # records that hold something else
     rare: int = 0  # values that are not listed because too few records hold them
     hint: str = ""
@@ -127,9 +127,9 @@ def guess(column: ColumnProfile, read: Conventions) -> ColumnDraft:
         return ColumnDraft(column.name, said, "drop", values, questions=tuple(questions))
     sensitive, lines = names.says_sensitive(words), list(values.lines)
     if column.missing:
-        lines.append(Line("missing", "keep", "published as missing, if enough people share it"))
+        lines.append(DraftLine("missing", "keep", "published as missing, if enough people share it"))
     if values.outside:
-        lines.append(Line("other", _bucket(values.taken), _outside_note(values), confirm=True))
+        lines.append(DraftLine("other", _bucket(values.taken), _outside_note(values), confirm=True))
     return ColumnDraft(
         column.name,
         values.type,
@@ -254,9 +254,9 @@ def _number(column: ColumnProfile, kind: str, words: frozenset[str], unseen: int
     endless = column.written(*NUMERIC) - sum(records for _, records in column.numbers) - unseen
     points = ranges.cuts(column.numbers, negative=low < 0 or endless > 0, whole=kind == "integer")
     levels = ranges.coarser(points)
-    lines = [Line("domain", {"cuts": points}, "round numbers; which do others use?", confirm=True)]
+    lines = [DraftLine("domain", {"cuts": points}, "round numbers; which do others use?", confirm=True)]
     if levels:
-        lines.append(Line("hierarchy", {"cuts": levels}))
+        lines.append(DraftLine("hierarchy", {"cuts": levels}))
     why = "many whole numbers" if kind == "integer" else "numbers"
     beyond = rest + endless + (unseen if points[0] == 0 else 0)  # of numbers that are not known, some may be below
     return _Values(kind, why, lines, beyond, questions=asking.sentinel(column))
@@ -270,7 +270,7 @@ def _few_decimals(column: ColumnProfile) -> _Values | None:
     listed = sorted({Decimal(text.strip()).normalize() for text, _ in column.common if _DECIMAL.fullmatch(text)})
     if sum(n for text, n in column.common if _DECIMAL.fullmatch(text)) < column.written(*NUMERIC):
         return None
-    lines = [Line("domain", listed, "take the list from the code book", confirm=True)]
+    lines = [DraftLine("domain", listed, "take the list from the code book", confirm=True)]
     rest, asked = column.present - column.written(*NUMERIC), asking.sentinel(column)
     return _Values("number", f"{len(listed)} different numbers", lines, rest, questions=asked)
 
@@ -288,9 +288,9 @@ def _range(column: ColumnProfile, kind: str, usual: ranges.Usual, rest: int, why
     # Numbers are known to three digits only; whether any is beyond is known exactly.
     outside = rest + (max(beyond, 1) if low < usual.low or high > usual.high else 0)
     outside += column.written(*NUMERIC) - sum(records for _, records in column.numbers)
-    lines = [Line("domain", domain, "rounded; what can occur?", confirm=True)]
+    lines = [DraftLine("domain", domain, "rounded; what can occur?", confirm=True)]
     if usual.widths:
-        lines.append(Line("hierarchy", hierarchy))
+        lines.append(DraftLine("hierarchy", hierarchy))
     return _Values(kind, why, lines, outside, questions=asking.sentinel(column))
 
 
@@ -310,7 +310,7 @@ def _numbers(column: ColumnProfile, few: int) -> _Values:
     return _Values(
         "integer",
         f"{few} different whole numbers",
-        [Line("domain", domain, "codes? take them from the code book", confirm=True)],
+        [DraftLine("domain", domain, "codes? take them from the code book", confirm=True)],
         outside,
         rare,
         hint=_CODES,
@@ -339,8 +339,8 @@ def _digits(column: ColumnProfile) -> _Values | str:
 def _all_digits(length: int, outside: int) -> _Values:
     why = f"codes of {length} digits, leading zeros included"
     lines = [
-        Line("domain", {"digits": length}, "or the list of those that exist, from an official file", confirm=True),
-        Line("hierarchy", {"mask": length}, "hides one digit more at each level"),
+        DraftLine("domain", {"digits": length}, "or the list of those that exist, from an official file", confirm=True),
+        DraftLine("hierarchy", {"mask": length}, "hides one digit more at each level"),
     ]
     return _Values("text", why, lines, outside)
 
@@ -349,8 +349,8 @@ def _date(column: ColumnProfile) -> _Values:
     assert column.days is not None  # noqa: S101 - there are dates
     first, last, periods = ranges.calendar(*column.days)
     lines = [
-        Line("domain", {"from": first, "to": last}, "rounded; what can occur?", confirm=True),
-        Line("hierarchy", {"dates": periods}),
+        DraftLine("domain", {"from": first, "to": last}, "rounded; what can occur?", confirm=True),
+        DraftLine("hierarchy", {"dates": periods}),
     ]
     return _Values("date", "dates", lines, column.present - column.written("date"))
 
@@ -373,12 +373,12 @@ def _listed(column: ColumnProfile, shape: str) -> _Values | str:
     texts = sorted(common)
     rare = column.distinct - len(texts)
     why = f"{len(texts)} different texts" + (f", {rare:,} more too rare to be listed" if rare else "")
-    lines = [Line("domain", texts, "take the list from the code book", confirm=True)]
+    lines = [DraftLine("domain", texts, "take the list from the code book", confirm=True)]
     hint = ""
     longest = max(map(len, texts))
     if shape == "mark" and len(texts) >= _GROUPED and longest <= _LONGEST_CODE:
         why = why.replace("texts", "codes")
-        lines.append(Line("hierarchy", {"mask": longest}, "hides one character more at each level"))
+        lines.append(DraftLine("hierarchy", {"mask": longest}, "hides one character more at each level"))
         hint = _UNEVEN if min(map(len, texts)) < longest else ""
     elif len(texts) >= _GROUPED:
         hint = _GROUPS

@@ -18,10 +18,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
+from incrowd.core.errors import InputError
 from incrowd.domain import Bins, DateRange, Domain, IntegerRange
-from incrowd.errors import InputError
 from incrowd.hierarchy.runs import nested, positions, run_names, unfit
-from incrowd.hierarchy.table import Origin, Table
+from incrowd.hierarchy.table import HierarchyTable, Origin
 from incrowd.hierarchy.tree import Grouping
 from incrowd.policy import Node
 from incrowd.policy.taxonomy import rows
@@ -74,7 +74,7 @@ def is_amnesia(text: str) -> bool:
     return len(lines) == 2 and lines[0] in ("distinct", "range") and lines[1].startswith("name")
 
 
-def read_amnesia(text: str, origin: Origin) -> Table | Ranges:
+def read_amnesia(text: str, origin: Origin) -> HierarchyTable | Ranges:
     """A hierarchy from the text of a file."""
     lines = text.splitlines()
     header, first = _header(lines, origin)
@@ -145,7 +145,7 @@ def _require_joined(nodes: _Nodes, origin: Origin) -> None:
             )
 
 
-def _distinct(nodes: _Nodes, numbers: bool, origin: Origin) -> Table:
+def _distinct(nodes: _Nodes, numbers: bool, origin: Origin) -> HierarchyTable:
     lines: dict[str, int] = {}
 
     def node(depth: int, name: str, line: int) -> Node:
@@ -157,7 +157,7 @@ def _distinct(nodes: _Nodes, numbers: bool, origin: Origin) -> Table:
 
     root = next(name for depth, name in nodes if depth == 0)
     columns = tuple(zip(*rows(node(0, root, 1)), strict=True))
-    return Table(columns, [lines[value] for value in columns[0]], origin)
+    return HierarchyTable(columns, [lines[value] for value in columns[0]], origin)
 
 
 def _whole(word: str, origin: Origin, line: int) -> str:

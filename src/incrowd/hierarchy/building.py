@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from incrowd.core.errors import InputError, PolicyError
 from incrowd.domain import Categories, Coding, Domain
-from incrowd.errors import InputError, PolicyError
 from incrowd.hierarchy import runs
 from incrowd.hierarchy.amnesia import Ranges, is_amnesia, read_amnesia
-from incrowd.hierarchy.table import Origin, Table, read_column, read_rows, read_table, require_once
+from incrowd.hierarchy.table import HierarchyTable, Origin, read_column, read_rows, read_table, require_once
 from incrowd.hierarchy.tree import Hierarchy, assemble
 from incrowd.policy import (
     Attribute,
@@ -65,7 +65,7 @@ def codings(policy: Policy, *, show_values: bool = False) -> list[CodedAttribute
 
 
 def build(
-    spec: HierarchySpec | Table | Ranges | None,
+    spec: HierarchySpec | HierarchyTable | Ranges | None,
     coding: Coding,
     *,
     kind: Kind = "text",
@@ -90,7 +90,7 @@ def build(
             return assemble(coding, runs.ordinal(spec, coding.domain))
         case Mask():
             return assemble(coding, runs.mask(spec, coding.domain))
-        case Table():
+        case HierarchyTable():
             return assemble(coding, spec.groupings(coding.domain, kind), spec.root)
         case Ranges():
             return assemble(coding, spec.groupings(coding.domain))
@@ -98,7 +98,7 @@ def build(
             return build(load(spec, base=base, show_values=show_values), coding, kind=kind)
 
 
-def load(spec: Taxonomy | TreeFile, *, base: str | Path = "", show_values: bool = False) -> Table | Ranges:
+def load(spec: Taxonomy | TreeFile, *, base: str | Path = "", show_values: bool = False) -> HierarchyTable | Ranges:
     """A hierarchy that is written out, in the policy or in a file."""
     if isinstance(spec, Taxonomy):
         return from_tree(spec.taxonomy)
@@ -107,14 +107,14 @@ def load(spec: Taxonomy | TreeFile, *, base: str | Path = "", show_values: bool 
     return read_amnesia(text, origin) if is_amnesia(text) else read_table(text, origin, spec.delimiter)
 
 
-def from_tree(root: Node) -> Table:
+def from_tree(root: Node) -> HierarchyTable:
     """A taxonomy written out."""
     columns = tuple(zip(*rows(root), strict=True))
-    return Table(columns, [None] * len(columns[0]), Origin("The taxonomy"))
+    return HierarchyTable(columns, [None] * len(columns[0]), Origin("The taxonomy"))
 
 
 def _coded(name: str, attribute: Attribute, missing: set[str], base: Path, show_values: bool) -> CodedAttribute:
-    spec: HierarchySpec | Table | Ranges | None = attribute.hierarchy
+    spec: HierarchySpec | HierarchyTable | Ranges | None = attribute.hierarchy
     if isinstance(spec, Taxonomy | TreeFile):
         spec = load(spec, base=base, show_values=show_values)
     domain = _domain(attribute, spec, missing, base, show_values)
@@ -126,14 +126,18 @@ def _coded(name: str, attribute: Attribute, missing: set[str], base: Path, show_
 
 
 def _domain(
-    attribute: Attribute, tree: HierarchySpec | Table | Ranges | None, missing: set[str], base: Path, show_values: bool
+    attribute: Attribute,
+    tree: HierarchySpec | HierarchyTable | Ranges | None,
+    missing: set[str],
+    base: Path,
+    show_values: bool,
 ) -> Domain:
     if isinstance(attribute.domain, ListFile):
         return _listed(attribute.domain, attribute.kind, missing, base, show_values)
     domain = attribute.declared()
     if domain is not None:
         return domain
-    if isinstance(tree, Table):
+    if isinstance(tree, HierarchyTable):
         return Categories(tree.values(attribute.kind, missing))
     raise PolicyError("Ranges say nothing about the values in them: declare the domain.", code="domain-empty")
 

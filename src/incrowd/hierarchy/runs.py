@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.errors import HierarchyError
 from incrowd.domain import Bins, Categories, DateRange, Domain, IntegerRange, label_of
-from incrowd.errors import HierarchyError
 from incrowd.hierarchy.tree import Grouping
 from incrowd.policy import Intervals, Mask, Ordinal
 from incrowd.policy.values import is_whole

@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.errors import HierarchyError, InputError
+from incrowd.core.files import read_ordinary, write_whole
 from incrowd.domain import Domain, Value, label_of
-from incrowd.errors import HierarchyError, InputError
-from incrowd.files import read_ordinary, write_whole
 from incrowd.hierarchy.tree import Grouping, Hierarchy, in_order
 from incrowd.policy import Kind, read_value
 
@@ -82,7 +82,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Table:
+class HierarchyTable:
     """A hierarchy written out.
 
     Attributes:
@@ -193,7 +193,7 @@ def require_once(values: Sequence[V], lines: Sequence[int | None], origin: Origi
     return tuple(values)
 
 
-def read_table(text: str, origin: Origin, delimiter: str | None = None) -> Table:
+def read_table(text: str, origin: Origin, delimiter: str | None = None) -> HierarchyTable:
     """A hierarchy from the text of a file."""
     rows, lines = read_rows(text, origin, delimiter)
     if not rows:
@@ -235,7 +235,7 @@ def read_table(text: str, origin: Origin, delimiter: str | None = None) -> Table
             code="hierarchy-root",
             remedy="At the highest level all values are one group; add a column that says '*' in every line.",
         )
-    return Table(columns, lines, origin)
+    return HierarchyTable(columns, lines, origin)
 
 
 def read_rows(text: str, origin: Origin, delimiter: str | None = None) -> tuple[list[list[str]], list[int]]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.errors import HierarchyError, InternalError
 from incrowd.domain import Coding, Recode
-from incrowd.errors import HierarchyError, InternalError
 from incrowd.policy.taxonomy import ROOT
 
 Grouping = tuple[NDArray[np.integer], Sequence[str]]  # of the declared values: each one's group, and the groups' names

@@ -3,33 +3,29 @@
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import Cuts, Digits, ListFile, Span
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
-from incrowd.policy.mechanisms import MECHANISMS, Generalization, Pram, Release, Sample, SampledCrowd
 from incrowd.policy.policy import Policy
-from incrowd.policy.sections import Data, Ledger, without_password
+from incrowd.policy.release import Release, ReleaseSection
+from incrowd.policy.sections import Data, LedgerSection, without_password
 from incrowd.policy.taxonomy import Node
 from incrowd.policy.values import Kind, read_value
 from incrowd.policy.writing import digest
 
 __all__ = [
-    "MECHANISMS",
     "Attribute",
     "Cuts",
     "Data",
     "Digits",
-    "Generalization",
     "HierarchySpec",
     "Intervals",
     "Kind",
-    "Ledger",
+    "LedgerSection",
     "ListFile",
     "Mask",
     "Node",
     "Ordinal",
     "Policy",
-    "Pram",
     "Release",
-    "Sample",
-    "SampledCrowd",
+    "ReleaseSection",
     "Span",
     "Taxonomy",
     "TreeFile",

@@ -7,8 +7,8 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from incrowd.core.errors import PolicyError
 from incrowd.domain import Categories, Domain, Missing, Value
-from incrowd.errors import PolicyError
 from incrowd.policy.domains import Cuts, Digits, DomainSpec, ListFile, Span
 from incrowd.policy.fields import Finding, Section, Text, listed, read_each, read_keys, refuse
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile

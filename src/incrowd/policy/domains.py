@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, Tag
 
+from incrowd.core.errors import PolicyError
 from incrowd.domain import Bins, Categories, DateRange, Domain, IntegerRange
-from incrowd.errors import PolicyError
-from incrowd.policy.fields import Character, Edge, Encoding, Members, Number, Section, Text, Typed, by_keys
+from incrowd.policy.fields import Character, Edge, Encoding, Members, NamedFile, Number, Section, Text, Typed, by_keys
 
 MOST_VALUES = 1_000_000
 
@@ -55,7 +55,7 @@ class Digits(Section):
         return Categories(tuple(f"{code:0{self.digits}d}" for code in range(10**self.digits)))
 
 
-class ListFile(Section):
+class ListFile(NamedFile):
     """Values listed in a file."""
 
     file: Text = Field(description="A text or CSV file, relative to the policy.")

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from incrowd.errors import PolicyError
+from incrowd.core.errors import PolicyError
 from incrowd.policy.reading import MARK, MARKED, parse
 from incrowd.policy.writing import Dumper
 

@@ -118,6 +118,14 @@ def _encoding(text: str) -> str:
 
 
 Text = Annotated[str, Field(min_length=1)]
+
+
+class NamedFile(Section):
+    """A file that belongs to the policy."""
+
+    file: Text
+
+
 Output = Annotated[Literal["parquet", "csv"], Field(description="The format of the release.")]
 Character = Annotated[str, AfterValidator(_character)]
 Encoding = Annotated[str, AfterValidator(_encoding)]

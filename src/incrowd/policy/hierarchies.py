@@ -25,6 +25,7 @@ from incrowd.policy.fields import (
     Encoding,
     Finding,
     Members,
+    NamedFile,
     Section,
     Sizes,
     Text,
@@ -104,7 +105,7 @@ class Taxonomy(Section):
     ] = Field(description="Names, and below each what it stands for: values, or more names.")
 
 
-class TreeFile(Section):
+class TreeFile(NamedFile):
     """A hierarchy in a file."""
 
     file: Text = Field(description="A CSV file as ARX writes it, or a hierarchy of Amnesia; relative to the policy.")

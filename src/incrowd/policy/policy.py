@@ -12,11 +12,11 @@ from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationEr
 from incrowd.domain import label_of
 from incrowd.policy import reading, writing
 from incrowd.policy.attributes import Attribute
-from incrowd.policy.domains import DOMAINS, ListFile
-from incrowd.policy.fields import Finding, Section, Text, refuse
-from incrowd.policy.hierarchies import HIERARCHIES, TreeFile
-from incrowd.policy.mechanisms import MECHANISMS, Release
-from incrowd.policy.sections import Data, Ledger
+from incrowd.policy.domains import DOMAINS
+from incrowd.policy.fields import Finding, NamedFile, Section, Text, refuse
+from incrowd.policy.hierarchies import HIERARCHIES
+from incrowd.policy.release import Release, section_model
+from incrowd.policy.sections import Data, LedgerSection
 from incrowd.policy.values import FrozenMap
 
 
@@ -33,7 +33,7 @@ class Policy(Section):
         default="drop", description="Columns of the table that are not listed are dropped, or are an error."
     )
     release: Release | None = Field(default=None, description="How the table is published.")
-    ledger: Ledger | None = Field(default=None, description="Where the budget is kept.")
+    ledger: LedgerSection | None = Field(default=None, description="Where the budget is kept.")
 
     _base: Path | None = PrivateAttr(default=None)
     _unconfirmed: tuple[reading.Problem, ...] = PrivateAttr(default=())
@@ -133,15 +133,15 @@ class Policy(Section):
         """Where a file named by the policy is."""
         return self.base / path
 
-    def files(self) -> dict[reading.Place, TreeFile | ListFile]:
+    def files(self) -> dict[reading.Place, NamedFile]:
         """The files that belong to the policy, by their places: domains, hierarchies and what the release names."""
-        named: dict[reading.Place, TreeFile | ListFile] = {
+        named: dict[reading.Place, NamedFile] = {
             ("attributes", name, key): spec
             for name, attribute in self.published.items()
             for key, spec in (("domain", attribute.domain), ("hierarchy", attribute.hierarchy))
-            if isinstance(spec, TreeFile | ListFile)
+            if isinstance(spec, NamedFile)
         }
-        further: dict[reading.Place, TreeFile | ListFile] = getattr(self.release, "files", dict)()
+        further = {} if self.release is None else self.release.files()
         return named | {("release", *place): spec for place, spec in further.items()}
 
     def with_levels(self, levels: Mapping[str, int]) -> Self:
@@ -229,8 +229,7 @@ def _section(place: reading.Place) -> type[BaseModel]:
     if place[:1] == ("attributes",):
         return Attribute
     if place[:1] == ("release",):
-        model = MECHANISMS[str(place[1]).removeprefix("@")]
-        parts = getattr(model, "PARTS", {})
-        return next((parts[part] for part in reversed(place) if part in parts), model)
-    sections: dict[Any, type[BaseModel]] = {"data": Data, "ledger": Ledger}
+        model = section_model(str(place[1]).removeprefix("@"))
+        return next((model.PARTS[str(part)] for part in reversed(place) if part in model.PARTS), model)
+    sections: dict[Any, type[BaseModel]] = {"data": Data, "ledger": LedgerSection}
     return sections.get(place[0], Policy) if place else Policy

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from incrowd.errors import PolicyError
-from incrowd.files import read_ordinary
+from incrowd.core.errors import PolicyError
+from incrowd.core.files import read_ordinary
 
 Place = tuple[str | int, ...]
 

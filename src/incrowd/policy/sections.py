@@ -46,7 +46,7 @@ class Data(Section):
         return self
 
 
-class Ledger(Section):
+class LedgerSection(Section):
     """Where it is written down what was spent on a data set."""
 
     path: Text = Field(description="The ledger's file, relative to the policy.")

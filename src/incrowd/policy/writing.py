@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from incrowd.errors import PolicyError
+from incrowd.core.errors import PolicyError
 from incrowd.policy.reading import Place, at
 
 _MACHINE_DEPENDENT = {

@@ -31,10 +31,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.errors import InternalError, UnreachableError
-from incrowd.guarantees._numbers import require_count, require_positive
+from incrowd.core.errors import InternalError, UnreachableError
 from incrowd.recoding.lattice import Codes, Lattice, Node
 from incrowd.recoding.scoring import scores
+from incrowd.theory._numbers import require_count, require_positive
 
 ENUMERATED = 200_000
 """Lattices up to this size are scored whole; larger ones are searched greedily."""

@@ -14,13 +14,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.errors import DataError, ParameterError, UnreachableError
-from incrowd.guarantees._groups import Flags, Floats, GroupTable, as_written
-from incrowd.guarantees._numbers import require_between
-from incrowd.guarantees.requirements import BeliefRatio, KAnonymity, Requirement
+from incrowd.core.errors import DataError, ParameterError, UnreachableError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.lattice import Codes, ranked
+from incrowd.theory._groups import Flags, Floats, GroupTable, as_written
+from incrowd.theory._numbers import require_between
+from incrowd.theory.requirements import BeliefRatio, KAnonymity, Requirement
 
 Cells = tuple[Codes, Codes, Codes]
 """Of each cell: its group, its records, and its combination of sensitive values."""

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.errors import UnreachableError
+from incrowd.core.errors import UnreachableError
 
 Codes = NDArray[np.int64]
 Node = tuple[int, ...]

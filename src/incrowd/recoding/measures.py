@@ -24,7 +24,7 @@ from typing import Literal
 
 import numpy as np
 
-from incrowd.errors import InternalError
+from incrowd.core.errors import InternalError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding import utility

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.errors import HierarchyError
+from incrowd.core.errors import HierarchyError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram, Labels
 from incrowd.recoding.demands import Demand, Demands, require_task, unreachable

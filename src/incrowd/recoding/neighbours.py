@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.guarantees._groups import Flags
 from incrowd.recoding.demands import Demands
 from incrowd.recoding.lattice import Codes, Ladder, Node, ranked
+from incrowd.theory._groups import Flags
 
 
 @dataclass(frozen=True, eq=False)

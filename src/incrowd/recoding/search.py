@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.errors import DataError, ParameterError, UnreachableError
+from incrowd.core.errors import DataError, ParameterError, UnreachableError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.demands import Demand

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from incrowd.errors import InternalError, ParameterError, UnreachableError
-from incrowd.guarantees._groups import Flags
-from incrowd.guarantees._numbers import require_positive
+from incrowd.core.errors import InternalError, ParameterError, UnreachableError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.recoding.demands import Demand, Demands, require_task, unreachable
@@ -19,6 +17,8 @@ from incrowd.recoding.lattice import Codes, Lattice, Node
 from incrowd.recoding.measures import MEASURES, Cost
 from incrowd.recoding.neighbours import Cells, Grouped
 from incrowd.recoding.utility import Comparison
+from incrowd.theory._groups import Flags
+from incrowd.theory._numbers import require_positive
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,11 +22,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.domain import Recode
-from incrowd.errors import DataError, ParameterError
-from incrowd.guarantees._numbers import require_count
 from incrowd.histogram import Histogram
 from incrowd.recoding.pairs import Floats, Sums, paired_sums, totals
+from incrowd.theory._numbers import require_count
 
 SANITY = 0.001
 """Relative errors are taken against no less than this share of the table: a miscounted person or two is no disaster."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from incrowd.errors import BudgetError, RelationError
-from incrowd.guarantees.profile import Relation
-from incrowd.releases.entries import ONE_SAMPLE_ONE_RELEASE, Budget, Entry, Rule
+from incrowd.core.errors import BudgetError, RelationError
+from incrowd.mechanisms.promises import ONE_SAMPLE_ONE_RELEASE, Budget, Entry, Rule
 from incrowd.releases.rules import Costs, Counting, counting
 from incrowd.releases.spending import at_least, counted, finite, meaning
+from incrowd.theory.profile import Relation
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import platform
 from importlib import metadata
 
 from incrowd._version import __version__
-from incrowd.signing import (
+from incrowd.core.signing import (
     canonical,
     file_sha256,
     is_sealed,

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from incrowd.errors import BudgetError, ParameterError, PolicyError
+from incrowd.core.errors import BudgetError, ParameterError, PolicyError
+from incrowd.mechanisms.promises import Budget, Entry, Promise, as_unit
 from incrowd.policy import Policy
 from incrowd.releases.accounts import Account
-from incrowd.releases.entries import Budget, Entry, Promise, as_unit
 from incrowd.releases.ledger import UNPUBLISHED, Ledger
 from incrowd.releases.rules import settled
 

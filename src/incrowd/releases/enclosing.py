@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
-from incrowd.errors import InternalError
-from incrowd.guarantees import enclosures
-from incrowd.guarantees._balls import above, below, precision
-from incrowd.releases.kinds import Check, section_of
-from incrowd.releases.pram_statement import read_block
+from incrowd.core.errors import InternalError
+from incrowd.mechanisms.base import Check, section_of
+from incrowd.mechanisms.pram.state import read_block
+from incrowd.theory import enclosures
+from incrowd.theory._balls import above, below, precision
 
 
 def enclosed(certificate: Mapping[str, Any]) -> Iterator[Check]:

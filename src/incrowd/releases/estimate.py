@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from incrowd.errors import ParameterError
-from incrowd.releases.kinds import Estimates, all_columns, kind_of
+from incrowd.core.errors import ParameterError
+from incrowd.mechanisms.base import Estimates, all_columns
+from incrowd.mechanisms.registry import mechanism_named
 from incrowd.releases.verify import read_release
 
 
@@ -20,7 +21,7 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
     options = {name: value for name, value in (("method", method), ("mean", mean)) if value is not None}
 
     def needed(certificate: Mapping[str, Any]) -> Iterable[str]:
-        return kind_of(certificate["mechanism"]["name"]).columns_needed(certificate, by, **options)
+        return mechanism_named(certificate["mechanism"]["name"]).columns_needed(certificate, by, **options)
 
     certificate, table = read_release(folder, needed)
     known = all_columns(certificate)
@@ -31,7 +32,7 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
             code="column-unknown",
             remedy=f"It has: {', '.join(known)}.",
         )
-    kind = kind_of(certificate["mechanism"]["name"])
+    kind = mechanism_named(certificate["mechanism"]["name"])
     if options and certificate["mechanism"]["name"] != "pram":
         raise ParameterError(
             f"The option {next(iter(options))!r} has a meaning for randomised releases only (mechanism 'pram').",

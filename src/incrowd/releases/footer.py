@@ -24,8 +24,8 @@ _NEVER_SET = (
 def says_nothing_else(path: Path) -> bool:
     """Whether all notes are those of a file that Arrow wrote from its records, without statistics about them.
 
-    What the program that wrote it is called, where columns begin and end, how long groups of rows are: all of this must
-    be as it must be. The smallest and the largest value of a column could be wrong, and need not be there.
+    The name of the writer, the offsets of columns and the sizes of row groups must be exactly those that Arrow writes.
+    The smallest and the largest value of a column could be wrong, and need not be there.
     """
     import pyarrow.parquet as pq
 

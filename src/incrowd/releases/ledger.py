@@ -31,14 +31,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from incrowd.errors import BudgetError, IncrowdError, InputError, InternalError
-from incrowd.guarantees.profile import Relation
+from incrowd.core.errors import BudgetError, IncrowdError, InputError, InternalError
+from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule, as_relation, as_rule, require_text
 from incrowd.releases import chain
 from incrowd.releases.accounts import Account
-from incrowd.releases.entries import Budget, Entry, Point, Rule, SampledCrowd, as_relation, as_rule, require_text
 from incrowd.releases.memory import Memory, Seen
 from incrowd.releases.rules import settled
-from incrowd.releases.statements import BudgetChange, Recorded, Statement, make_statement
+from incrowd.releases.statements import AccountStatement, BudgetChange, Recorded, make_statement
+from incrowd.theory.profile import Relation
 
 APPLICATION = 0x496E4372
 """Marks an SQLite file as a ledger: "InCr"."""
@@ -188,7 +188,7 @@ class Ledger:
         delta: float,
         relation: Relation | str,
         rule: Rule | str = Rule.SUM,
-        unit: SampledCrowd | Point | None = None,
+        unit: CrowdPromise | Point | None = None,
     ) -> Budget:
         """Set, raise or lower what may be spent on a dataset. Earlier budgets stay on record.
 
@@ -211,7 +211,7 @@ class Ledger:
         """The budget in force, without adding anything up; None if there is none."""
         return self._first_look(dataset).budget
 
-    def statement(self, dataset: str) -> Statement:
+    def statement(self, dataset: str) -> AccountStatement:
         """What was released, spent and left.
 
         Raises:

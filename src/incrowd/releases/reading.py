@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from incrowd.core.signing import file_sha256
 from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.releases import footer
 from incrowd.releases.release import FileDigest
-from incrowd.signing import file_sha256
 
 if TYPE_CHECKING:
     import pyarrow as pa

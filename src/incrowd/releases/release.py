@@ -13,12 +13,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
-from incrowd.errors import InputError, InternalError
+from incrowd.core.errors import InputError, InternalError
 from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.base import Statement
+from incrowd.mechanisms.registry import mechanism_named
+from incrowd.mechanisms.tables import table_name, write_table
 from incrowd.policy import Policy
 from incrowd.releases import certificate as certificates
 from incrowd.releases.charging import Charged
-from incrowd.releases.kinds import Statement, kind_of
 from incrowd.releases.staging import appearing_folders, internal_folder
 
 if TYPE_CHECKING:
@@ -135,12 +137,12 @@ def file_name(name: str, void: str | None) -> str:
     return f"{stem}.void{dot}{suffix}" if void == REHEARSED else name
 
 
-def void_of(bits: Bits, *, rehearse: bool) -> str | None:
+def void_of(bits: BitsOrigin, *, rehearse: bool) -> str | None:
     """Why a release promises nothing, if so."""
     return REHEARSED if rehearse else None if bits.secure else VOID
 
 
-class Bits(Protocol):
+class BitsOrigin(Protocol):
     """Where random bits came from, as far as a certificate says it."""
 
     @property
@@ -171,7 +173,7 @@ def certify(
     statement: Statement,
     columns: Sequence[Column],
     together: Any,
-    bits: Bits,
+    bits: BitsOrigin,
     files: Mapping[str, Any],
     report: bytes,
     void: str | None,
@@ -204,39 +206,6 @@ def certify(
             "created": dt.datetime.now(dt.UTC).date().isoformat(),
         }
     )
-
-
-def table_name(output: str) -> str:
-    """What the table's file is called."""
-    return f"release.{output}"
-
-
-RECORDS_PER_PART = 1 << 22
-"""In each part of a table that is written in parts, but for the last: where it is cut tells nothing."""
-
-
-def part_names(parts: int) -> list[str]:
-    """What the files of a table are called that is written in parts: a folder of them, under the table's own name."""
-    return [f"{table_name('parquet')}/part-{number:05d}.parquet" for number in range(parts)]
-
-
-def write_table(published: Histogram, output: str, sink: BinaryIO) -> None:
-    """The records in canonical order, whatever order the input had, a batch at a time."""
-    plain = output == "csv"
-    if plain:
-        from pyarrow import csv
-
-        writer: Any = csv.CSVWriter(sink, published.schema(plain=True))
-    else:
-        import pyarrow.parquet as pq
-
-        # Written from codes, which is faster, and read as ordinary text all the same. What Arrow would note beside the
-        # records, its own schema and the ends of columns, could say something else than they do.
-        schema = published.schema()
-        writer = pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False, write_statistics=False)
-    with writer:
-        for batch in published.batches(plain=plain):
-            writer.write_batch(batch)
 
 
 class FileDigest(io.RawIOBase):
@@ -286,7 +255,7 @@ def save(folder: Path, release: Release) -> Path:
 def write_around(release: Release, public: Path, internal: Path, at: Path) -> None:
     """All files of a release but its table; the internal folder will be found `at` another place."""
     text = release.policy.relocated(at).to_yaml()
-    note = kind_of(release.certificate["mechanism"]["name"]).POLICY_NOTE
+    note = mechanism_named(release.certificate["mechanism"]["name"]).policy_note
     certificate = certificates.to_bytes(release.certificate)
     for folder, files in (
         (internal, {POLICY: f"{note}{text}".encode(), **release.internal}),

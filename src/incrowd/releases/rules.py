@@ -21,11 +21,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from incrowd.errors import BudgetError, UnreachableError
-from incrowd.guarantees.filters import OrderFilter
-from incrowd.guarantees.profile import ApproximateDP, Relation
-from incrowd.releases.entries import MOST_COPIES, Budget, Entry, Parts, Point, Promise, Rule, SampledCrowd
+from incrowd.core.errors import BudgetError, UnreachableError
+from incrowd.mechanisms.promises import MOST_COPIES, Budget, CrowdPromise, Entry, Parts, Point, Promise, Rule
 from incrowd.releases.spending import added_parts, at_least, meaning, parts_of, planned_parts, remaining
+from incrowd.theory.filters import OrderFilter
+from incrowd.theory.profile import ApproximateDP, Relation
 
 DELTA_FOR_CROWDS = 1e-6
 """The δ of a sampled crowd that states none; at most that of the budget."""
@@ -63,7 +63,7 @@ class Counting(ABC):
         return {"epsilon": remaining(self.budget.epsilon, self.spent(costs)[0]), "delta": self.budget.delta}
 
 
-class Sums(Counting):
+class SumRule(Counting):
     """Plain sums, which hold whatever the next ε and δ are made to depend on."""
 
     def price(self, entry: Entry) -> dict[str, float]:
@@ -75,7 +75,7 @@ class Sums(Counting):
         return {"epsilon": added_parts(parts, delta) if alone else planned_parts(parts, delta), "delta": delta}
 
     def _own_delta(self, promise: Promise, copies: int) -> Fraction:
-        if isinstance(promise, SampledCrowd):
+        if isinstance(promise, CrowdPromise):
             if promise.delta is None:
                 return min(meaning(DELTA_FOR_CROWDS), meaning(self.budget.delta))
             own = meaning(promise.delta)
@@ -183,7 +183,7 @@ class Units(Counting):
         return sum(int(cost["units"]) for cost in costs)
 
 
-_COUNTING: dict[Rule, type[Counting]] = {Rule.SUM: Sums, Rule.ORDER: Orders, Rule.UNIT: Units}
+_COUNTING: dict[Rule, type[Counting]] = {Rule.SUM: SumRule, Rule.ORDER: Orders, Rule.UNIT: Units}
 
 
 def counting(budget: Budget) -> Counting:
@@ -193,7 +193,7 @@ def counting(budget: Budget) -> Counting:
 
 def sums(relation: Relation) -> Counting:
     """How releases are counted where no budget says it: each at its own δ."""
-    return Sums(Budget(0.0, 0.999, relation))
+    return SumRule(Budget(0.0, 0.999, relation))
 
 
 def settled(budget: Budget) -> Budget:
@@ -208,14 +208,14 @@ def settled(budget: Budget) -> Budget:
     return replace(budget, terms={"units": _most_units(budget)} if budget.rule is Rule.UNIT else {})
 
 
-def dominates(unit: SampledCrowd | Point, promise: Promise) -> bool:
+def dominates(unit: CrowdPromise | Point, promise: Promise) -> bool:
     """Whether it is proved that the promise's profile is at most the unit's, everywhere and in both directions.
 
     δ falls with k and rises with β in each direction (`guarantees/crowd.py`); the profile of a point rises with both
     its numbers; a choice and a crowd are a product, and dominated if both factors are.
     """
-    if isinstance(unit, SampledCrowd):
-        if isinstance(promise, SampledCrowd):
+    if isinstance(unit, CrowdPromise):
+        if isinstance(promise, CrowdPromise):
             choice = promise.selection_epsilon <= unit.selection_epsilon
             return promise.k >= unit.k and promise.beta <= unit.beta and choice
         chosen = Point(unit.selection_epsilon, 0.0, Relation.ADD_REMOVE)

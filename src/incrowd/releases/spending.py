@@ -26,9 +26,9 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-from incrowd.errors import UnreachableError
-from incrowd.guarantees.profile import ApproximateDP, PrivacyProfile, Relation, compose
-from incrowd.releases.entries import LARGEST_EPSILON, Entry, Parts
+from incrowd.core.errors import UnreachableError
+from incrowd.mechanisms.promises import LARGEST_EPSILON, Entry, Parts
+from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, compose
 
 # --- numbers as they are meant ----------------------------------------------------------------------------------
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from incrowd.errors import InputError
-from incrowd.files import cannot_write, require_absent, umask
+from incrowd.core.errors import InputError
+from incrowd.core.files import cannot_write, require_absent, umask
 
 _HIDDEN = re.compile(r"\..+\.[0-9a-f]{8}\.(part|copies)")
 _LOCK = "lock"
@@ -168,7 +168,7 @@ def staged(folders: Sequence[Path]) -> Iterator[Stage]:
 
 @contextmanager
 def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The public and the internal folder of a release, which appear when the block is left in peace."""
+    """The public and the internal folder of a release, which appear when the block ends without an exception."""
     with staged([folder]) as stage, writing(stage.releases[0].folder):
         yield stage.releases[0].public, stage.releases[0].internal
         stage.appear()

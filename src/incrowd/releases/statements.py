@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from incrowd.guarantees.profile import Relation
+from incrowd.mechanisms.promises import Budget, Entry, Rule, Uncomposable
 from incrowd.releases.accounts import Account, costs_of
-from incrowd.releases.entries import Budget, Entry, Rule, Uncomposable
 from incrowd.releases.rules import Counting, counting, sums
 from incrowd.releases.spending import counted, finite
+from incrowd.theory.profile import Relation
 
 
 class State(StrEnum):
@@ -78,7 +78,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Line:
+class StatementLine:
     """One release in a statement.
 
     Attributes:
@@ -118,7 +118,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Statement:
+class AccountStatement:
     """What was released from a dataset, what that has spent, and what is left.
 
     Attributes:
@@ -136,7 +136,7 @@ class Statement:
     totals: tuple[Total, ...]
     remaining: float | None
     left: Mapping[str, float] | None
-    releases: tuple[Line, ...]
+    releases: tuple[StatementLine, ...]
     budgets: tuple[BudgetChange, ...]
     notes: tuple[str, ...]
 
@@ -167,7 +167,7 @@ def make_statement(
     records: tuple[Recorded, ...],
     budgets: tuple[BudgetChange, ...],
     notes: tuple[str, ...] = (),
-) -> Statement:
+) -> AccountStatement:
     """Add everything up by the rule of the budget, and without one each release at its own δ."""
     account = Account(dataset, budgets[-1].budget if budgets else None, tuple(r.entry for r in records))
     budget = account.budget
@@ -177,7 +177,7 @@ def make_statement(
     if budget is not None:
         left = rules[-1].left(costs_of(rules[-1], account.entries))
         left = {**left, "epsilon": 0.0} if account.is_used_sample else left
-    return Statement(
+    return AccountStatement(
         dataset=dataset,
         budget=budget,
         totals=totals,
@@ -210,16 +210,16 @@ def _total(entries: tuple[Entry, ...], rule: Counting) -> Total:
     )
 
 
-def _line(recorded: Recorded, rule: Counting) -> Line:
+def _line(recorded: Recorded, rule: Counting) -> StatementLine:
     entry = recorded.entry
     if isinstance(entry.promise, Uncomposable):
-        return Line(recorded, None, None, f"{entry.promise.notion}: does not compose", None)
+        return StatementLine(recorded, None, None, f"{entry.promise.notion}: does not compose", None)
     relation = entry.promise.relation
     alone = sums(relation).price(replace(entry, copies=1))
     known = "no epsilon" if math.isinf(alone["epsilon"]) else f"epsilon = {alone['epsilon']:g}"
     said = f"{known} at delta = {alone['delta']:g} ({relation})"
     cost = rule.cost(entry) if counted((entry,), rule.budget.relation) else None
-    return Line(recorded, alone["epsilon"], alone["delta"], said, cost)
+    return StatementLine(recorded, alone["epsilon"], alone["delta"], said, cost)
 
 
 def _notes(account: Account, totals: tuple[Total, ...]) -> tuple[str, ...]:

@@ -16,26 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from incrowd._bits import DerivedBits
-from incrowd.errors import IncrowdError, InputError
+from incrowd.core.bits import DerivedBits
+from incrowd.core.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import AnyMechanism, Check, all_columns, published_attributes, section_of
+from incrowd.mechanisms.declared import policy_of, unheld
+from incrowd.mechanisms.registry import mechanism_named
+from incrowd.mechanisms.tables import RECORDS_PER_PART, part_names, table_name
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.declared import policy_of, unheld
 from incrowd.releases.enclosing import enclosed
-from incrowd.releases.kinds import Check, Kind, all_columns, kind_of, published_attributes, section_of
 from incrowd.releases.reading import Published, read_table
-from incrowd.releases.release import (
-    BY_RESPONDENTS,
-    CERTIFICATE,
-    FIELDS,
-    RECORDS_PER_PART,
-    REHEARSED,
-    REPORT,
-    file_name,
-    part_names,
-    table_name,
-)
+from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, FIELDS, REHEARSED, REPORT, file_name
 
 VOID = "the promise is not void"
 
@@ -148,10 +140,10 @@ def _examine(
         checks.extend(files)
         if all(check.holds for check in files):
             again = remake is not None and not _in_parts(certificate)
-            wanted = {*_kind(certificate).columns_needed(certificate), *columns(certificate)}
+            wanted = {*_mechanism(certificate).columns_needed(certificate), *columns(certificate)}
             table = _read(folder, certificate, {*wanted, *(all_columns(certificate) if again else ())})
             checks.extend(_table(certificate, table))
-        claimed += [*_kind(certificate).CLAIMED, *unheld(certificate)]
+        claimed += [*_mechanism(certificate).claimed, *unheld(certificate)]
         if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
             found = _report(folder, certificate, table.histogram, remake)
             (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
@@ -260,7 +252,7 @@ def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     asked = certificate["policy"]["release"]["mechanism"] == certificate["mechanism"]["name"]
     yield Check("the mechanism is the policy's", asked, "it is another one")
     if asked:
-        yield from _kind(certificate).check_promise(certificate)
+        yield from _mechanism(certificate).check_promise(certificate)
 
 
 def _is_policy(certificate: Mapping[str, Any]) -> bool:
@@ -277,8 +269,8 @@ def _void(certificate: Mapping[str, Any]) -> Any:
     return promise.get("void") if isinstance(promise, Mapping) else None
 
 
-def _kind(certificate: Mapping[str, Any]) -> Kind:
-    return kind_of(certificate["mechanism"]["name"])
+def _mechanism(certificate: Mapping[str, Any]) -> AnyMechanism:
+    return mechanism_named(certificate["mechanism"]["name"])
 
 
 def _table_files(certificate: Mapping[str, Any]) -> list[str]:
@@ -340,7 +332,7 @@ def _table(certificate: Mapping[str, Any], table: Published | None) -> Iterator[
     yield Check(declared, table is not None, "it does not, or cannot be read")
     if table is None:
         return
-    yield from _kind(certificate).check_table(certificate, table.histogram)
+    yield from _mechanism(certificate).check_table(certificate, table.histogram)
     *full, last = table.records
     cut = not _in_parts(certificate) or (set(full) <= {RECORDS_PER_PART} and 0 < last <= RECORDS_PER_PART)
     yield Check(

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.reports.page import Content, Html, count, label, number, percent, tag
+from incrowd.core.numbers import count, number, percent
+from incrowd.reports.page import Content, Html, label, tag
 
 MOST = 20
 """A column with more labels than this shows its most frequent ones."""

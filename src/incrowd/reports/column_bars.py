@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from itertools import pairwise
 
+from incrowd.core.numbers import count, number, percent
 from incrowd.reports.bars import MOST, Row, bars
-from incrowd.reports.page import Html, count, label, number, percent
+from incrowd.reports.page import Html, label
 from incrowd.sources.profile import COMMON, ColumnProfile
 
 _BINS = 14

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.numbers import number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.recoding import utility
 from incrowd.recoding.measures import MEASURES, UtilityMeasure
 from incrowd.recoding.utility import Comparison
 from incrowd.reports.bars import MOST, Row, bars, before_and_after, size_bins
-from incrowd.reports.page import Content, Html, heading, label, markup, number, paragraph, percent, table, tag
+from incrowd.reports.page import Content, Html, heading, label, markup, paragraph, table, tag
 
 _MARGINALS = 8
 _LOST = 6  # labels named in a row

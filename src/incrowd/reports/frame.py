@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from incrowd.core.numbers import count, number, percent
 from incrowd.histogram import Histogram
 from incrowd.policy import Policy
 from incrowd.reports.bars import MOST, crowd_sizes, distribution, largest
@@ -14,15 +15,12 @@ from incrowd.reports.page import (
     Fact,
     Html,
     Page,
-    Section,
-    count,
+    PageSection,
     heading,
     label,
     listing,
     markup,
-    number,
     paragraph,
-    percent,
     points,
     table,
     tag,
@@ -34,7 +32,13 @@ _CROWDS = 10
 
 
 def public_page(
-    policy: Policy, title: str, lead: Content, facts: Sequence[Fact], sections: Sequence[Section], *, void: str | None
+    policy: Policy,
+    title: str,
+    lead: Content,
+    facts: Sequence[Fact],
+    sections: Sequence[PageSection],
+    *,
+    void: str | None,
 ) -> bytes:
     """The report that is published beside a release.
 
@@ -58,7 +62,13 @@ def public_page(
 
 
 def internal_page(
-    policy: Policy, title: str, lead: Content, facts: Sequence[Fact], sections: Sequence[Section], *, void: str | None
+    policy: Policy,
+    title: str,
+    lead: Content,
+    facts: Sequence[Fact],
+    sections: Sequence[PageSection],
+    *,
+    void: str | None,
 ) -> bytes:
     """The report that only the publisher may see; marked so on every page."""
     return Page(

@@ -6,9 +6,7 @@ label, whatever it holds, can be anything but text. The markup is well-formed XM
 
 from __future__ import annotations
 
-import decimal
 import html
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -90,7 +88,7 @@ class Fact(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of a page, with a heading that can be linked to."""
 
     anchor: str
@@ -117,7 +115,7 @@ class Page:
     title: str
     lead: Content
     facts: Sequence[Fact]
-    sections: Sequence[Section]
+    sections: Sequence[PageSection]
     closing: str
     notice: Content = None
     marking: str | None = None
@@ -169,7 +167,7 @@ class Page:
         return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n".encode()
 
 
-def _section(section: Section) -> Html:
+def _section(section: PageSection) -> Html:
     return tag("section", tag("h2", section.heading, id=section.anchor), section.content)
 
 
@@ -255,56 +253,3 @@ def table(
 
 
 # --- numbers --------------------------------------------------------------------------------------------------------
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-def number(value: float, digits: int = 4) -> str:
-    """A number for people: thousands apart, very small and very large ones as powers of ten."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        whole, _, rest = f"{value:.{digits}g}".partition("e")
-        return f"{value:,.0f}" if rest or abs(value) >= 10**digits else f"{float(whole):,.{digits}g}"
-    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    power = f"10{str(int(exponent)).translate(_RAISED)}"
-    return power if mantissa == "1" else f"{mantissa} · {power}"
-
-
-def number_up(value: float, digits: int = 4) -> str:
-    """The same, rounded up: what is said to be reached at most is."""
-    return _rounded(value, digits, decimal.ROUND_CEILING)
-
-
-def number_down(value: float, digits: int = 4) -> str:
-    """The same, rounded down: what is said to be reached at least is."""
-    return _rounded(value, digits, decimal.ROUND_FLOOR)
-
-
-def _rounded(value: float, digits: int, how: str) -> str:
-    if isinstance(value, int) or not math.isfinite(value):
-        return number(value, digits)
-    with decimal.localcontext(decimal.Context(prec=digits, rounding=how)):
-        return number(float(+decimal.Decimal(value)), digits)
-
-
-def exactly(value: float) -> str:
-    """A number with all its digits, as a limit must be written."""
-    return repr(float(value)).removesuffix(".0")
-
-
-def percent(share: float) -> str:
-    """A share for people."""
-    if 0 < share < 0.001:
-        return "< 0.1%"
-    if 0.999 < share < 1:
-        return "> 99.9%"
-    return f"{share:,.0%}" if share in (0, 1) or share >= 10 else f"{share:.1%}"
-
-
-def count(size: int, one: str, many: str) -> str:
-    """So many of something."""
-    return f"{size:,} {one if size == 1 else many}"

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 
+from incrowd.core.numbers import number
+
 COLOURS = ("#2563a8", "#c2570c", "#3d7a37", "#8a3f8f", "#8a6d00", "#4a5568")
 """Told apart by people who do not see all colours alike, and dark enough on white; order matters."""
 
@@ -138,13 +140,13 @@ def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str
         out.append(
             f'<line class="grid" x1="{left:.1f}" y1="{_TOP}" x2="{left:.1f}" y2="{_HEIGHT - _BOTTOM}"/>'
             f'<text class="tick" x="{left:.1f}" y="{_HEIGHT - _BOTTOM + 18}" text-anchor="middle">'
-            f"{print_number(tick)}</text>"
+            f"{number(tick)}</text>"
         )
     for tick in up.ticks():
         top = up.place(tick)
         out.append(
             f'<line class="grid" x1="{_LEFT}" y1="{top:.1f}" x2="{_WIDTH - _RIGHT}" y2="{top:.1f}"/>'
-            f'<text class="tick" x="{_LEFT - 8}" y="{top + 4:.1f}" text-anchor="end">{print_number(tick)}</text>'
+            f'<text class="tick" x="{_LEFT - 8}" y="{top + 4:.1f}" text-anchor="end">{number(tick)}</text>'
         )
     out.append(
         f'<text class="label" x="{(_LEFT + _WIDTH - _RIGHT) / 2:.0f}" y="{_HEIGHT - 22}" text-anchor="middle">'
@@ -188,17 +190,6 @@ def _paths(line: Line, across: _Scale, up: _Scale) -> list[str]:
         elif runs[-1]:
             runs.append([])
     return ["M" + "L".join(run) for run in runs if run]
-
-
-def print_number(value: float) -> str:
-    """A number for a plot: very small and very large ones as powers of ten."""
-    if value == 0:
-        return "0"
-    if 1e-3 <= abs(value) < 1e5:
-        return f"{value:,.10g}"
-    mantissa, exponent = f"{value:.2g}".split("e") if "e" in f"{value:.2g}" else f"{value:.0e}".split("e")
-    raised = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
-    return f"10{raised}" if mantissa == "1" else f"{mantissa}·10{raised}"
 
 
 STYLE = """

@@ -28,10 +28,10 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeGuard
 
+from incrowd.core.errors import DataError
+from incrowd.core.machine import require_address_space
 from incrowd.domain import Coding
-from incrowd.errors import DataError
 from incrowd.histogram import Histogram
-from incrowd.machine import require_address_space
 
 ENTRY_POINTS = "incrowd.sources"
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import postgresql, sqlite
 from incrowd.sources.databases import Database, DatabaseSource, Run
 from incrowd.sources.files import find_files

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.domain import Coding
-from incrowd.errors import DataError, IncrowdError, InternalError
 from incrowd.sources import SourceColumn
 from incrowd.sources.duckdb import DuckDBSource, Scan
-from incrowd.sources.files import Table
+from incrowd.sources.files import FileTable
 from incrowd.sources.folding import Fold, Listing, Steps
 from incrowd.sources.matching import decision
 from incrowd.sources.memory import check_names
@@ -110,7 +110,7 @@ class Answer:
 Ask = Callable[[Mapping[int, Coding | None], bool], Answer]
 
 
-class Remote(Table, Protocol):
+class Remote(FileTable, Protocol):
     """A table that is counted where it is."""
 
     @property

@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources.files import HEAD_BYTES, parts_differ, read_blocks, read_head, sql_paths
 from incrowd.sources.matching import quoted
 from incrowd.sources.memory import check_names
@@ -32,7 +32,7 @@ _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF
 
 
 @dataclass(frozen=True)
-class Dialect:
+class TextDialect:
     """How a text file is written.
 
     Attributes:
@@ -71,7 +71,7 @@ class DelimitedFiles:
     """Text files of the same columns in the same dialect."""
 
     parts: tuple[Part, ...]
-    dialect: Dialect
+    dialect: TextDialect
     quote: str
     compression: str | None
     rows: int | None = None
@@ -144,7 +144,7 @@ def open_delimited(paths: Sequence[Path], compression: str | None, options: Opti
     return DelimitedFiles(tuple(part for _, part in sniffed), dialects[0], options.quote, compression)
 
 
-def _sniff(path: Path, compression: str | None, options: Options) -> tuple[Dialect, Part]:
+def _sniff(path: Path, compression: str | None, options: Options) -> tuple[TextDialect, Part]:
     head = read_head(path, compression)
     whole = len(head) <= HEAD_BYTES
     text, encoding = decode_head(path, head, options.encoding)
@@ -164,7 +164,7 @@ def _sniff(path: Path, compression: str | None, options: Options) -> tuple[Diale
     first, header = _first_record(path, text, delimiter, options.quote, whole)
     if options.columns is None:
         _check_header(path, first)
-        return Dialect(tuple(first), delimiter, encoding), Part(path, header)
+        return TextDialect(tuple(first), delimiter, encoding), Part(path, header)
     check_names(options.columns)
     if len(first) != len(options.columns):
         raise DataError(
@@ -172,7 +172,7 @@ def _sniff(path: Path, compression: str | None, options: Options) -> tuple[Diale
             code="data-malformed",
             remedy="Name each column of the file, in order, also those that are not used.",
         )
-    return Dialect(options.columns, delimiter, encoding, header=False), Part(path, "")
+    return TextDialect(options.columns, delimiter, encoding, header=False), Part(path, "")
 
 
 def decode_head(path: Path, head: bytes, encoding: str | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import Source
 from incrowd.sources.fetching import fetching, require_comparable
 

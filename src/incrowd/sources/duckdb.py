@@ -16,12 +16,12 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from incrowd.core.errors import DataError, IncrowdError, InternalError
+from incrowd.core.machine import memory
 from incrowd.domain import Coding
-from incrowd.errors import DataError, IncrowdError, InternalError
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
-from incrowd.machine import memory
 from incrowd.sources import Progress, SourceColumn
-from incrowd.sources.files import ParquetFiles, Table
+from incrowd.sources.files import FileTable, ParquetFiles
 from incrowd.sources.matching import Match, column_kind, match
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import OTHER_ENCODING, Options
@@ -50,7 +50,7 @@ _MISTAKES = (
 class DuckDBSource:
     """A table that DuckDB scans."""
 
-    def __init__(self, table: Table, options: Options) -> None:
+    def __init__(self, table: FileTable, options: Options) -> None:
         self._table = table
         self._options = options
 

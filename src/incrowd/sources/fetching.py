@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource
 

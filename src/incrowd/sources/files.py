@@ -15,8 +15,8 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
-from incrowd.errors import DataError
-from incrowd.files import named
+from incrowd.core.errors import DataError
+from incrowd.core.files import named
 from incrowd.sources.lakes import partitioned, refuse_lakes, refuse_partitions
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import Options
@@ -58,7 +58,7 @@ _FOREIGN = {
 _HYPERTEXT = (b"<!doctype html", b"<html", b"<?xml")
 
 
-class Table(Protocol):
+class FileTable(Protocol):
     """Something that the engine can scan."""
 
     @property
@@ -97,7 +97,7 @@ def find_files(names: Iterable[str | os.PathLike[str]]) -> list[Path]:
     return sorted(found)
 
 
-def open_files(paths: Sequence[Path], options: Options) -> Table:
+def open_files(paths: Sequence[Path], options: Options) -> FileTable:
     """The table in these files, which must all be parts of one table."""
     from incrowd.sources.delimited import open_delimited
     from incrowd.sources.jsonlines import open_jsonlines
@@ -112,7 +112,7 @@ def open_files(paths: Sequence[Path], options: Options) -> Table:
             code="data-format",
             remedy="Leave out 'columns' and 'header': they are for text files.",
         )
-    table: Table
+    table: FileTable
     if form == "parquet":
         refuse_lakes(paths)
         table = open_parquet(paths)

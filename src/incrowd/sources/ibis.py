@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Coding
-from incrowd.errors import DataError
 from incrowd.sources.databases import Answer, Ask, DatabaseSource, Elsewhere, Field
 from incrowd.sources.folding import Fold, Listing, Ordered, Steps, fold
 from incrowd.sources.options import Options

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources.delimited import decode_head, too_long
 from incrowd.sources.files import HEAD_BYTES, read_blocks, read_head, sql_paths
 from incrowd.sources.matching import quoted

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 
 MARKS = {"_delta_log": "Delta", "metadata/*.metadata.json": "Iceberg", ".hoodie": "Hudi"}
 """What lies in the folder of a lake's table, and whose it then is."""

@@ -20,8 +20,8 @@ from decimal import Decimal
 
 import numpy as np
 
+from incrowd.core.errors import ParameterError
 from incrowd.domain import Bins, Categories, Coding, DateRange, Domain, IntegerRange
-from incrowd.errors import ParameterError
 from incrowd.histogram import smallest_type
 from incrowd.sources.options import Options
 from incrowd.sources.tally import missing_code, outside_code, value_codes

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 
 if TYPE_CHECKING:
     import duckdb

@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.domain import Coding
-from incrowd.errors import DataError, ParameterError
 from incrowd.sources.matching import can_hold, domain_kind
 
 

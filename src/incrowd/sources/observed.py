@@ -20,7 +20,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource

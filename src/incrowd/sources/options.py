@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from incrowd.errors import ParameterError
+from incrowd.core.errors import ParameterError
 
 OTHER_ENCODING = (
     "Say which encoding it is in: --encoding latin-1, or 'encoding: latin-1' under 'data' in the policy. "

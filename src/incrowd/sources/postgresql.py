@@ -13,8 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Coding
-from incrowd.errors import DataError
 from incrowd.sources.databases import (
     Field,
     Run,

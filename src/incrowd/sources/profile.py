@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import Source, SourceColumn
 from incrowd.sources.matching import quoted
 

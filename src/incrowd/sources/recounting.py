@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 
 LONGEST_RECORD = 2_000_000  # bytes; the engine's own limit, which it does not always keep
 _LINE_FEED, _RETURN = b"\n\r"

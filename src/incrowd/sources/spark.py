@@ -20,8 +20,8 @@ import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as fn
 
+from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.domain import Coding
-from incrowd.errors import DataError, IncrowdError, InternalError
 from incrowd.histogram import Histogram
 from incrowd.sources import Progress, SourceColumn
 from incrowd.sources.memory import check_names

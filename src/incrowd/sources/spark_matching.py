@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import types
 
+from incrowd.core.errors import ParameterError
 from incrowd.domain import Bins, Coding, DateRange, Domain, IntegerRange
-from incrowd.errors import ParameterError
 from incrowd.sources.matching import DATE, FALSE, INT64, INTEGER, NUMBER, TRUE, domain_kind, ends, runs, scale_of
 from incrowd.sources.options import Options
 from incrowd.sources.tally import missing_code, outside_code, value_codes

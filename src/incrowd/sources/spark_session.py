@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
 
-from incrowd.errors import DataError, ParameterError
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.sources.lakes import MARKS, lake, refuse_lakes, refuse_partitions
 from incrowd.sources.options import Options
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Bins, Coding
-from incrowd.errors import DataError
 from incrowd.sources.databases import (
     Database,
     Field,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Coding, DateRange
-from incrowd.errors import DataError
 from incrowd.histogram import Column, Histogram
 
 Examples = Callable[[str], list[str]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from incrowd import api
-from incrowd.errors import InputError
+from incrowd.core.errors import InputError
 
 _KINDS = {
     "table": (".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data", ".parquet", ".parq", ".pq", ".jsonl", ".ndjson",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 from incrowd import api
-from incrowd.errors import IncrowdError, InputError
+from incrowd.core.errors import IncrowdError, InputError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

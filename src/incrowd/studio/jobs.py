@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from incrowd.errors import InputError
+from incrowd.core.errors import InputError
 from incrowd.studio import work
 
 _PATIENCE = 3.0  # seconds that a process has to tidy up

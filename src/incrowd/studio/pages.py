@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"number": api.print_number, "percent": api.print_percent}
-    made.globals |= {"pages": PAGES, "version": __version__}
+    made.globals |= {"pages": PAGES, "version": __version__, "mechanisms": json.dumps(api.mechanism_forms())}
     return made
 
 

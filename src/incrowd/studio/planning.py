@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from incrowd import api
-from incrowd.errors import IncrowdError, ParameterError
+from incrowd.core.errors import IncrowdError, ParameterError
 from incrowd.studio.pages import markup, render
 
 _MOST_SIZES = 200_000  # different counts of a table's rows

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from incrowd import api
-from incrowd.errors import IncrowdError, InputError, PolicyError
+from incrowd.core.errors import IncrowdError, InputError, PolicyError
 from incrowd.studio.folders import Folders
 from incrowd.studio.pages import markup, render
 

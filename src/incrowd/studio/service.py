@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from incrowd import api
-from incrowd.errors import GuaranteeError, IncrowdError, InputError
+from incrowd.core.errors import GuaranteeError, IncrowdError, InputError
 from incrowd.studio import planning, publishing
 from incrowd.studio.folders import Folders
 from incrowd.studio.guard import REPORT_POLICY, Guard, refusal, wants_page

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from incrowd.errors import InputError
+from incrowd.core.errors import InputError
 
 
 class Upload(NamedTuple):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from incrowd import api
-from incrowd.errors import IncrowdError, InputError
+from incrowd.core.errors import IncrowdError, InputError
 
 _PAUSE = 0.05  # seconds between two reports
 

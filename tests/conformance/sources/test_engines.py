@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange, Recode
-from incrowd.errors import DataError, ParameterError
 from incrowd.sources import open_source
 from incrowd.sources.distinct import distinct_counts
 from incrowd.sources.duckdb import DuckDBSource

@@ -11,7 +11,7 @@ import incrowd
 from incrowd import api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
-from incrowd.errors import DataError, InputError
+from incrowd.core.errors import DataError, InputError
 from incrowd.policy import Policy
 
 pytestmark = [
@@ -32,8 +32,9 @@ ledger: {path: %s, dataset: town, epsilon: 50, delta: 1e-3, relation: replace-on
 
 @pytest.fixture(autouse=True)
 def small_parts(spark, monkeypatch):
-    from incrowd.mechanisms import pram_on_spark
-    from incrowd.releases import parts_on_spark, verify
+    from incrowd.mechanisms.pram import parts as parts_on_spark
+    from incrowd.mechanisms.pram import spark as pram_on_spark
+    from incrowd.releases import verify
 
     monkeypatch.setattr(pram_on_spark, "RECORDS_PER_DRAW", 2000)
     monkeypatch.setattr(parts_on_spark, "RECORDS_PER_PART", PER_PART)
@@ -174,7 +175,7 @@ def test_what_fails_leaves_nothing_but_the_charge(spark, people, tmp_path, small
 
 def test_what_is_written_is_what_was_counted(spark, people, tmp_path, monkeypatch):
     """As if the table had changed, with as many records, while it was drawn once more to be written."""
-    from incrowd.mechanisms import pram_on_spark
+    from incrowd.mechanisms.pram import spark as pram_on_spark
 
     seen = []
 

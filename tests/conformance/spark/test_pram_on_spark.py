@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
+from incrowd.core.errors import DataError, InternalError
 from incrowd.domain import Categories, Coding, IntegerRange, Recode
-from incrowd.errors import DataError, InternalError
-from incrowd.guarantees.randomisation import RetentionReplacement
-from incrowd.mechanisms.pram import Block, as_drawn
+from incrowd.mechanisms.pram.blocks import Block, as_drawn
 from incrowd.randomness import RandomSource
 from incrowd.sources import open_source
 from incrowd.sources.options import Options
+from incrowd.theory.randomisation import RetentionReplacement
 
 pytestmark = [
     pytest.mark.xdist_group("spark"),
@@ -30,8 +30,8 @@ CODINGS = [
 @pytest.fixture
 def cluster_pram(spark, monkeypatch):
     """The module, dealing out small parts."""
-    from incrowd.mechanisms import pram_on_spark
-    from incrowd.releases import parts_on_spark
+    from incrowd.mechanisms.pram import parts as parts_on_spark
+    from incrowd.mechanisms.pram import spark as pram_on_spark
 
     monkeypatch.setattr(pram_on_spark, "RECORDS_PER_DRAW", 500)
     monkeypatch.setattr(parts_on_spark, "RECORDS_PER_PART", PER_PART)
@@ -54,7 +54,7 @@ def blocks(retention):
 
 def draw(cluster_pram, table, folder, retention, seed=1):
     """The records, file by file in the order of their names."""
-    from incrowd.releases.parts_on_spark import kept, write_parts
+    from incrowd.mechanisms.pram.parts import kept, write_parts
 
     folder.mkdir()
     records = cluster_pram.count_records(table, CODINGS)
@@ -146,7 +146,7 @@ def test_marginals_are_those_of_the_whole_table(cluster_pram, table):
 
 
 def test_a_table_that_changes_while_it_is_read_is_noticed(cluster_pram, table, tmp_path):
-    from incrowd.releases.parts_on_spark import kept, write_parts
+    from incrowd.mechanisms.pram.parts import kept, write_parts
 
     rows = cluster_pram.records_of(table, CODINGS)
     with kept(cluster_pram.redrawn(rows, blocks(0.5), b"k" * 32, RECORDS)) as cells, pytest.raises(DataError):

@@ -16,8 +16,8 @@ import pytest
 from incrowd import api
 from incrowd.cli import incrowd
 from incrowd.cli._shell import run
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange
-from incrowd.errors import DataError, ParameterError
 from incrowd.policy import Policy
 from incrowd.sources import open_source
 from incrowd.sources.observed import count_observed

@@ -21,7 +21,7 @@ from pathlib import Path
 from incrowd.cli import incrowd
 from incrowd.cli._shell import run
 from incrowd.domain import Categories, Coding, IntegerRange
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import open_source
 from incrowd.sources.observed import count_observed
 

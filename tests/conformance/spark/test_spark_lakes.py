@@ -5,8 +5,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding
-from incrowd.errors import DataError
 from incrowd.sources import open_source
 
 pytestmark = [

@@ -4,8 +4,8 @@ import pytest
 
 from incrowd.auditing.spelling import DEFAULT, read_adversary
 from incrowd.auditing.tables import columns_meant, domains_meant
-from incrowd.errors import GuaranteeError, InputError, ParameterError
-from incrowd.guarantees.beliefs import Adversary, DirichletPrior
+from incrowd.core.errors import GuaranteeError, InputError, ParameterError
+from incrowd.theory.beliefs import Adversary, DirichletPrior
 
 LABELS, TOTALS = ("flu", "cancer"), (3, 5)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from incrowd.guarantees import sampling
+from incrowd.theory import sampling
 
 POLICY = """
 incrowd: 1

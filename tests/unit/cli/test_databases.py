@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.policy import Policy
 from incrowd.sources import open_source
 

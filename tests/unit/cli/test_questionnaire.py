@@ -7,8 +7,8 @@ import pytest
 from incrowd.cli import incrowd
 from incrowd.cli._shell import run
 from incrowd.cli.collect import _without_password
-from incrowd.collector.store import Store
-from incrowd.local import Questionnaire, Randomizer
+from incrowd.survey import Questionnaire, Randomizer
+from incrowd.survey.collector.store import Store
 
 
 @pytest.fixture

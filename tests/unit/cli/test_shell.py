@@ -10,8 +10,8 @@ import pytest
 import incrowd
 from incrowd.cli import incrowd as verbs
 from incrowd.cli._shell import run
-from incrowd.errors import InputError
-from incrowd.examples.census import write_census
+from incrowd.core.errors import InputError
+from incrowd.papers.examples.census import write_census
 
 LONG, NUL, LONE = "a" * 300, "a\0b", "a\ud800b"
 NEW = {"release -o": ["release", "c.yaml", "-o"], "init -o": ["init", "c.csv", "-o"], "gallery -o": ["gallery", "-o"],

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from incrowd.core.errors import DataError, InputError
 from incrowd.domain import Bins, Categories, DateRange, IntegerRange
 from incrowd.drafting import draft
-from incrowd.errors import DataError, InputError
-from incrowd.examples.census import write_census
 from incrowd.hierarchy import codings
+from incrowd.papers.examples.census import write_census
 from incrowd.policy import Policy
-from incrowd.releasing import count_table
+from incrowd.releases.pipeline import count_table
 from incrowd.sources import open_source
 
 

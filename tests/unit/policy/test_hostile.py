@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from incrowd import Policy
-from incrowd.errors import IncrowdError, PolicyError
+from incrowd.core.errors import IncrowdError, PolicyError
 from incrowd.hierarchy import codings
 from incrowd.policy import reading
 

@@ -10,15 +10,15 @@ import pytest
 
 from incrowd import api
 from incrowd.domain import Recode
-from incrowd.guarantees.requirements import KAnonymity
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram
-from incrowd.policy import Generalization
-from incrowd.policy.mechanisms.measures import MINIMISED
+from incrowd.mechanisms.generalization.measures import MINIMISED
+from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.recoding.measures import MEASURES
 from incrowd.recoding.search import Demand, search
 from incrowd.recoding.task import Task
 from incrowd.recoding.utility import Comparison
+from incrowd.theory.requirements import KAnonymity
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -8,10 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.core.errors import DataError, HierarchyError, ParameterError, UnreachableError
 from incrowd.domain import Recode
-from incrowd.errors import DataError, HierarchyError, ParameterError, UnreachableError
-from incrowd.guarantees.adversaries import Adversary
-from incrowd.guarantees.requirements import (
+from incrowd.hierarchy import Hierarchy
+from incrowd.histogram import Column, Histogram
+from incrowd.recoding.mondrian import mondrian
+from incrowd.recoding.search import Demand, search
+from incrowd.theory.adversaries import Adversary
+from incrowd.theory.requirements import (
     BeliefRatio,
     DistinctDiversity,
     EntropyDiversity,
@@ -19,10 +23,6 @@ from incrowd.guarantees.requirements import (
     LargestShare,
     TCloseness,
 )
-from incrowd.hierarchy import Hierarchy
-from incrowd.histogram import Column, Histogram
-from incrowd.recoding.mondrian import mondrian
-from incrowd.recoding.search import Demand, search
 
 
 def tree(*maps):

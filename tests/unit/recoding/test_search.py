@@ -11,10 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.core.errors import DataError, ParameterError, UnreachableError
 from incrowd.domain import Recode
-from incrowd.errors import DataError, ParameterError, UnreachableError
-from incrowd.guarantees.adversaries import Adversary
-from incrowd.guarantees.requirements import (
+from incrowd.hierarchy import Hierarchy
+from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.generalization.measures import MINIMISED
+from incrowd.recoding import search as module
+from incrowd.recoding import utility
+from incrowd.recoding.measures import MEASURES
+from incrowd.recoding.search import Demand, generalize, search
+from incrowd.recoding.utility import Comparison
+from incrowd.theory.adversaries import Adversary
+from incrowd.theory.requirements import (
     BeliefRatio,
     BetaLikeness,
     DeltaDisclosure,
@@ -25,14 +33,6 @@ from incrowd.guarantees.requirements import (
     RecursiveDiversity,
     TCloseness,
 )
-from incrowd.hierarchy import Hierarchy
-from incrowd.histogram import Column, Histogram
-from incrowd.policy.mechanisms.measures import MINIMISED
-from incrowd.recoding import search as module
-from incrowd.recoding import utility
-from incrowd.recoding.measures import MEASURES
-from incrowd.recoding.search import Demand, generalize, search
-from incrowd.recoding.utility import Comparison
 
 SENSITIVE = 3  # values
 

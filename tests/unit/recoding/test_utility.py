@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.domain import Recode
-from incrowd.errors import DataError, ParameterError
 from incrowd.histogram import Column, Histogram
 from incrowd.recoding import utility
 from incrowd.recoding.utility import Comparison

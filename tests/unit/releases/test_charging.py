@@ -14,7 +14,7 @@ import pytest
 from incrowd import api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
-from incrowd.errors import BudgetError, InputError, ParameterError, PolicyError
+from incrowd.core.errors import BudgetError, InputError, ParameterError, PolicyError
 from incrowd.policy import Policy
 from incrowd.releases import release as release_module
 from incrowd.releases import staging
@@ -201,7 +201,7 @@ def test_before_the_charge_nothing_is_said_to_be_charged(people, policy, tmp_pat
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("incrowd.releasing.count_table", stop)
+    monkeypatch.setattr("incrowd.releases.pipeline.count_table", stop)
     arguments = ["release", str(policy), "-o", str(tmp_path / "out"), "--data", str(tmp_path / "people.csv")]
     assert run(command, [*arguments, "--new-ledger"]) == 130
     assert capsys.readouterr().err.strip().endswith("incrowd: stopped. Nothing was written.")

@@ -10,7 +10,7 @@ import pytest
 
 from incrowd import api
 
-KILLS, AT_ONCE = int(os.environ.get("INCROWD_KILLS", "104")), 8
+KILLS, AT_ONCE = int(os.environ.get("INCROWD_KILLS", "200")), 8
 
 # A process of its own imports everything and then only forks, waits and kills: its children start at once, so that
 # the kills fall on the work and not on imports. All mechanisms take turns, those that can with several copies.
@@ -49,8 +49,9 @@ def start(name, which, most=10**9, **options):
 for which, (dataset, _, _) in enumerate(kinds):
     os.waitpid(start("first", which, most=1, new_ledger=True), 0)
 for module in (
-    "incrowd.executing incrowd.releases.staging incrowd.reports.sampled_crowd_report incrowd.reports.pram_report "
-    "incrowd.reports.generalization_report incrowd.reports.sample_report pyarrow.parquet flint scipy.special"
+    "incrowd.releases.executors incrowd.releases.staging incrowd.mechanisms.sampled_crowd.report "
+    "incrowd.mechanisms.pram.report incrowd.mechanisms.generalization.report incrowd.mechanisms.sample.report "
+    "pyarrow.parquet flint scipy.special"
 ).split():
     with contextlib.suppress(Exception):
         importlib.import_module(module)
@@ -80,7 +81,7 @@ KINDS = [
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill -9")
-def test_a_hundred_kills(tmp_path):
+def test_two_hundred_kills(tmp_path):
     arguments = [str(tmp_path), str(KILLS), str(AT_ONCE), json.dumps(KINDS)]
     subprocess.run([sys.executable, "-c", KILLER, *arguments], check=True)
     visible = [p for p in tmp_path.iterdir() if p.is_dir() and not p.name.startswith(".")]

@@ -13,14 +13,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from incrowd.errors import BudgetError, InputError, ParameterError, RelationError
-from incrowd.guarantees.crowd import CrowdProfile
-from incrowd.guarantees.profile import Relation, compose, to_replace_one
+from incrowd.core.errors import BudgetError, InputError, ParameterError, RelationError
+from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Uncomposable
 from incrowd.releases import ledger as module
-from incrowd.releases.entries import Budget, Entry, Point, SampledCrowd, Uncomposable
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.spending import at_least, at_most, meaning
 from incrowd.releases.spending import planned as spent
+from incrowd.theory.crowd import CrowdProfile
+from incrowd.theory.profile import Relation, compose, to_replace_one
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
@@ -35,7 +35,7 @@ def point(epsilon, delta=0.0, relation=ADD, **more):
 
 
 def crowd(k=20, beta=0.2, selection_epsilon=0.0, delta=None, **more):
-    return Entry("sampled-crowd", SampledCrowd(k, beta, selection_epsilon, delta), **more)
+    return Entry("sampled-crowd", CrowdPromise(k, beta, selection_epsilon, delta), **more)
 
 
 def alone(notion="belief ratio of 3", **more):
@@ -248,7 +248,7 @@ def two_cells(n, m, k, beta):
 
 @pytest.mark.parametrize(("k", "beta"), [(1, 0.3), (2, 0.5), (3, 0.25)])
 def test_replacing_a_record_of_a_crowd_is_covered_and_costs_less_than_converting_would(k, beta):
-    profile = compose(SampledCrowd(k, beta).parts(REPLACE))
+    profile = compose(CrowdPromise(k, beta).parts(REPLACE))
     converted = to_replace_one(CrowdProfile(k, beta))
     for epsilon in (0.0, 0.2, 0.7, 1.5):
         growth = math.exp(epsilon)
@@ -384,11 +384,7 @@ def test_an_unknown_dataset_is_an_error_not_an_empty_account(ledger):
     with pytest.raises(InputError) as caught:
         ledger.statement("nobody")
     assert caught.value.code == "ledger-unknown"
-    for call in (
-        lambda: ledger.charge("", point(1)),
-        lambda: ledger.set_budget("a\nb", 1, 0, ADD),
-        lambda: ledger.statement(""),
-    ):
+    for call in (lambda: ledger.charge("", point(1)), lambda: ledger.set_budget("a\nb", 1, 0, ADD)):
         with pytest.raises(ParameterError):
             call()
     assert ledger.datasets() == ()
@@ -553,7 +549,7 @@ def test_a_refusal_inside_the_transaction_leaves_nothing(ledger, monkeypatch):
 
 def test_plain_sums_need_no_heavy_library(tmp_path):
     program = (
-        "import sys; from incrowd.releases.ledger import Ledger; from incrowd.releases.entries import *\n"
+        "import sys; from incrowd.releases.ledger import Ledger; from incrowd.mechanisms.promises import *\n"
         "ledger = Ledger(sys.argv[1]); ledger.set_budget('d', 1, 1e-6, 'replace-one')\n"
         "ledger.charge('d', Entry('m', Point(0.25, 0, 'add/remove')))\n"
         "ledger.charge('d', Entry('m', Point(0.5, 1e-6, 'replace-one')))\n"

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from incrowd.errors import BudgetError
-from incrowd.guarantees.profile import Relation
+from incrowd.core.errors import BudgetError
+from incrowd.mechanisms.promises import Entry, Point
 from incrowd.releases import chain
-from incrowd.releases.entries import Entry, Point
 from incrowd.releases.ledger import Ledger, _account, _now, _to_json
+from incrowd.theory.profile import Relation
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill -9")
 

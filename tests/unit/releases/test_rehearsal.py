@@ -11,7 +11,7 @@ import incrowd
 from incrowd import Policy, api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
-from incrowd.errors import InputError, ParameterError, PolicyError
+from incrowd.core.errors import InputError, ParameterError, PolicyError
 from incrowd.releases.release import REHEARSED
 
 ROWS = 3000

@@ -16,12 +16,13 @@ import pytest
 
 import incrowd
 from incrowd import api
-from incrowd.errors import BudgetError, GuaranteeError, InputError, InternalError, PolicyError
+from incrowd.core.errors import BudgetError, GuaranteeError, InputError, InternalError, PolicyError
+from incrowd.mechanisms.tables import write_table
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases import release as release_module
-from incrowd.releases.release import measured, write_table
+from incrowd.releases.release import measured
 from incrowd.releases.staging import appearing_folders
 
 POLICY = """
@@ -261,9 +262,9 @@ def chosen_for_free(content):
         (lambda c: c["mechanism"].update(beta=0.9), TOGETHER),
         (lambda c: c["policy"]["release"].update(epsilon=1.0), "the policy is the one digested"),
         (lambda c: c["mechanism"]["levels"].pop("age"), "the levels are the policy's, where it fixes them"),
-        (lambda c: c["mechanism"]["levels"].update(age=77), "levels are levels"),
-        (lambda c: c["mechanism"]["levels"].update(age=True), "levels are levels"),
-        (lambda c: c["mechanism"]["levels"].update(age="17 people were left out"), "levels are levels"),
+        (lambda c: c["mechanism"]["levels"].update(age=77), "every stated level exists"),
+        (lambda c: c["mechanism"]["levels"].update(age=True), "every stated level exists"),
+        (lambda c: c["mechanism"]["levels"].update(age="17 people were left out"), "every stated level exists"),
         (lambda c: c["columns"].pop(), "the columns are the policy's"),
         (lambda c: c.pop("mechanism"), "the certificate is complete"),
         (negative_selection, "the certificate is complete"),

@@ -83,7 +83,7 @@ def test_a_certificate_that_fails_otherwise_is_not_enclosed(tmp_path, monkeypatc
 
 
 def test_what_cannot_be_enclosed_is_a_failed_check(tmp_path, monkeypatch):
-    from incrowd.guarantees import enclosures
+    from incrowd.theory import enclosures
 
     certificate = released(CROWD, tmp_path / "out")
     monkeypatch.setattr(enclosures, "_MOST_BITS", 0)

@@ -6,16 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from incrowd.errors import BudgetError, ParameterError, UnreachableError
-from incrowd.guarantees.crowd import CrowdProfile
-from incrowd.guarantees.filters import OrderFilter
-from incrowd.guarantees.profile import Relation
+from incrowd.core.errors import BudgetError, ParameterError, UnreachableError
+from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule, Uncomposable, as_unit
 from incrowd.releases import rules
 from incrowd.releases.accounts import Account
-from incrowd.releases.entries import Budget, Entry, Point, Rule, SampledCrowd, Uncomposable, as_unit
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.rules import _most_units, counting, dominates, settled
 from incrowd.releases.spending import planned
+from incrowd.theory.crowd import CrowdProfile
+from incrowd.theory.filters import OrderFilter
+from incrowd.theory.profile import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
@@ -25,7 +25,7 @@ def point(epsilon, delta=0.0, relation=ADD, **more):
 
 
 def crowd(k=17, beta=0.3, selection_epsilon=0.0, delta=1e-6, **more):
-    return Entry("m", SampledCrowd(k, beta, selection_epsilon, delta), **more)
+    return Entry("m", CrowdPromise(k, beta, selection_epsilon, delta), **more)
 
 
 def by(rule, epsilon, delta, relation=ADD, unit=None):
@@ -230,12 +230,12 @@ def test_every_rule_counts_under_replace_one():
 @pytest.mark.parametrize(
     ("unit", "promise", "fits"),
     [
-        ("k=17,beta=0.3", SampledCrowd(17, 0.3), True),
-        ("k=17,beta=0.3", SampledCrowd(18, 0.29), True),
-        ("k=17,beta=0.3", SampledCrowd(16, 0.1), False),
-        ("k=17,beta=0.3", SampledCrowd(30, 0.31), False),
-        ("k=17,beta=0.3", SampledCrowd(17, 0.3, 0.1), False),
-        ("k=17,beta=0.3,selection_epsilon=0.1", SampledCrowd(17, 0.3, 0.1), True),
+        ("k=17,beta=0.3", CrowdPromise(17, 0.3), True),
+        ("k=17,beta=0.3", CrowdPromise(18, 0.29), True),
+        ("k=17,beta=0.3", CrowdPromise(16, 0.1), False),
+        ("k=17,beta=0.3", CrowdPromise(30, 0.31), False),
+        ("k=17,beta=0.3", CrowdPromise(17, 0.3, 0.1), False),
+        ("k=17,beta=0.3,selection_epsilon=0.1", CrowdPromise(17, 0.3, 0.1), True),
         ("k=17,beta=0.3,selection_epsilon=0.1", Point(0.1, 0.0, ADD), True),
         ("k=17,beta=0.3,selection_epsilon=0.1", Point(0.2, 0.0, ADD), False),
         ("k=17,beta=0.3,selection_epsilon=0.1", Point(0.1, 1e-9, ADD), False),
@@ -244,7 +244,7 @@ def test_every_rule_counts_under_replace_one():
         ("epsilon=0.1,delta=1e-6", Point(0.1, 2e-6, ADD), False),
         ("epsilon=0.1,delta=1e-6", Point(0.2, 0.0, ADD), False),
         ("epsilon=0.1,delta=1e-6", Point(0.1, 0.0, REPLACE), False),
-        ("epsilon=0.1,delta=1e-6", SampledCrowd(50, 0.01), False),
+        ("epsilon=0.1,delta=1e-6", CrowdPromise(50, 0.01), False),
         ("epsilon=0.1,delta=1e-6", Uncomposable("x"), False),
     ],
 )

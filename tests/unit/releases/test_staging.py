@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from incrowd.errors import InputError
-from incrowd.files import write_whole
+from incrowd.core.errors import InputError
+from incrowd.core.files import write_whole
 from incrowd.releases import staging
 from incrowd.releases.staging import require_free, staged, sweep
 

@@ -17,7 +17,7 @@ import pytest
 import incrowd
 from incrowd import Policy, api
 from incrowd.releases import certificate as certificates
-from incrowd.reports.again import report_again
+from incrowd.releases.again import report_again
 
 ROWS = 4000
 ATTRIBUTES = """

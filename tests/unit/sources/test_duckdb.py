@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from incrowd import sources
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange
-from incrowd.errors import DataError, ParameterError
 from incrowd.histogram import Column, Histogram
 from incrowd.sources import SourceColumn, open_source
 from incrowd.sources.files import ParquetFiles

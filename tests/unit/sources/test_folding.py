@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange, Recode
-from incrowd.errors import DataError
 from incrowd.sources import open_source
 from incrowd.sources.folding import Listing, Steps, fold
 

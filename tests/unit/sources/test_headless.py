@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
+from incrowd.core.errors import DataError, ParameterError, PolicyError
 from incrowd.domain import Categories, Coding, IntegerRange
-from incrowd.errors import DataError, ParameterError, PolicyError
 from incrowd.policy import Policy, without_password
 from incrowd.sources import open_source
 

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import databases
+from incrowd.core.errors import DataError
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange, Recode
-from incrowd.errors import DataError
 from incrowd.sources import open_source
 from incrowd.sources.options import Options
 

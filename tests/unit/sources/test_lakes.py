@@ -6,9 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from incrowd.auditing.tables import audit
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding
 from incrowd.drafting import draft
-from incrowd.errors import DataError
 from incrowd.sources import open_source
 
 CODINGS = [Coding("a", Categories(("x", "y")))]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, Recode
-from incrowd.errors import DataError
 from incrowd.sources import duckdb as engine
 from incrowd.sources import open_source
 

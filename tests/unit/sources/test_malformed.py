@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from incrowd.core.errors import CODES, DataError, InputError
 from incrowd.domain import Categories, Coding
-from incrowd.errors import CODES, DataError, InputError
 from incrowd.sources import open_source
 
 SECRET = "Hildegard"

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import open_source
 from incrowd.sources.observed import count_observed, natural_order
 

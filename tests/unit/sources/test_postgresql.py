@@ -9,8 +9,8 @@ import pytest
 
 import databases
 from incrowd import api
+from incrowd.core.errors import DataError
 from incrowd.domain import Bins, Categories, Coding, DateRange, IntegerRange, Recode
-from incrowd.errors import DataError
 from incrowd.policy import Policy
 from incrowd.sources import adbc, open_source
 from incrowd.sources.observed import count_observed

@@ -6,7 +6,7 @@ import math
 import pyarrow as pa
 import pytest
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import open_source, profile
 from incrowd.sources.profile import COMMON
 

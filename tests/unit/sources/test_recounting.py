@@ -12,9 +12,9 @@ import pytest
 
 from databases import put_into_sqlite
 from incrowd.auditing.tables import audit
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding
 from incrowd.drafting import draft
-from incrowd.errors import DataError
 from incrowd.sources import databases, open_source
 from incrowd.sources.delimited import DelimitedFiles
 from incrowd.sources.distinct import distinct_counts

@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import open_source, spark_session
 from incrowd.sources.spark_session import is_spark_frame, without_token
 
@@ -29,7 +29,7 @@ def test_what_to_do_without_a_client_of_spark_connect_is_said():
     program = """
 import sys
 sys.modules["grpc"] = None
-from incrowd.errors import DataError
+from incrowd.core.errors import DataError
 from incrowd.sources import open_source
 try:
     open_source("table.parquet", engine="sc://127.0.0.1:1")

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Bins, Categories, Coding, IntegerRange
-from incrowd.errors import DataError
 from incrowd.sources import open_source
 from incrowd.sources.sqlite import literal
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, Recode
-from incrowd.errors import DataError
 from incrowd.sources.tally import conclude, missing_code, outside_code, require_all, value_codes
 
 X, Y = 0, 1

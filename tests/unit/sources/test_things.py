@@ -8,8 +8,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, DateRange
-from incrowd.errors import DataError
 from incrowd.sources import open_source
 
 CODINGS = [Coding("a", Categories(("x", "y")))]

@@ -3,17 +3,6 @@
 import { make, measures } from "./studio.js";
 import { select } from "./column.js";
 
-const MECHANISMS = {
-  sampled_crowd: ["Sampled crowds", "(ε,δ)-differential privacy: sample, make coarser, publish crowds of k.",
-    { epsilon: "1", delta: "1e-6", selection_epsilon: "0.1" },
-    [["epsilon", "ε"], ["delta", "δ"], ["selection_epsilon", "ε₁, for choosing levels"], ["beta", "β (empty: chosen)"], ["k", "k (empty: chosen)"]]],
-  generalization: ["Generalization", "Make columns coarser until the table withstands everyone named. Not differential privacy.",
-    { require: [{ k: "5" }] }, [["suppression", "share that may be left out"], ["time_limit", "seconds to look for the best"]]],
-  pram: ["Randomised records", "Keep each value with probability ρ, else draw it anew; then shuffle.",
-    { rho: "0.5" }, [["rho", "ρ"], ["k", "k"], ["epsilon", "ε₀ of one record"], ["delta", "δ"]]],
-  sample: ["Plain sample", "A sample of the table as it is, at the largest safe rate. Weaker than differential privacy.",
-    { epsilon: "0.5", delta: "0.05" }, [["epsilon", "ε"], ["delta", "δ"], ["rate", "rate (empty: the largest)"], ["rows_unknown", "rows that may change"]]],
-};
 const LEDGER = [["path", "file"], ["dataset", "dataset"], ["epsilon", "ε, all in all"], ["delta", "δ"]];
 
 let count = 0;
@@ -28,6 +17,7 @@ function field(label, value, changed, cls = "field short") {
 const without = (content) => Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined && value !== ""));
 
 export function publishingForm(place, { content, planned, changed }) {
+  const mechanisms = JSON.parse(place.dataset.mechanisms);  // what the registry says of each
   const release = content.release || {};
   const put = (next, redraw = false) => changed([{ place: ["release"], content: without(next) }], redraw);
   place.onsubmit = (event) => event.preventDefault();
@@ -35,19 +25,19 @@ export function publishingForm(place, { content, planned, changed }) {
 
   if (planned) {
     const said = Object.entries(planned).filter(([key]) => key !== "mechanism").map(([key, value]) => `${key} ${Number(Number(value).toPrecision(4))}`).join(", ");
-    place.append(make("div", { class: "aside row" }, make("p", { class: "grow" }, `Planned: ${MECHANISMS[planned.mechanism][0].toLowerCase()}, ${said}.`),
+    place.append(make("div", { class: "aside row" }, make("p", { class: "grow" }, `Planned: ${mechanisms[planned.mechanism].title.toLowerCase()}, ${said}.`),
       make("button", { type: "button", onclick: () => put(planned, true) }, "Use the plan")));
   }
   place.append(make("div", { class: "row" },
     field("Title", content.title, (value) => changed([{ place: ["title"], content: value || null }]), "field grow"),
-    select("Mechanism", Object.fromEntries(Object.entries(MECHANISMS).map(([key, [text]]) => [key, text])), release.mechanism,
-      (mechanism) => put({ mechanism, ...MECHANISMS[mechanism][2] }, true)),
+    select("Mechanism", Object.fromEntries(Object.entries(mechanisms).map(([key, { title }]) => [key, title])), release.mechanism,
+      (mechanism) => put({ mechanism, ...mechanisms[mechanism].start }, true)),
     select("Output", { parquet: "Parquet", csv: "CSV" }, release.output || "parquet", (output) => put({ ...release, output }, true))));
 
-  const kind = MECHANISMS[release.mechanism];
+  const kind = mechanisms[release.mechanism];
   if (kind) {
-    place.append(make("p", { class: "hint" }, kind[1]));
-    place.append(make("div", { class: "row" }, ...kind[3].map(([key, label]) =>
+    place.append(make("p", { class: "hint" }, kind.summary));
+    place.append(make("div", { class: "row" }, ...kind.fields.map(([key, label]) =>
       field(label, release[key], (value) => put({ ...release, [key]: value }, true)))));
   }
   if (release.mechanism === "generalization") place.append(...generalization(release, put));

@@ -1,0 +1,233 @@
+"""What a mechanism is: one folder, one class, the same steps.
+
+A release is made in steps. `settle` decides everything that can be decided without looking at the data. `prepare`
+looks at the table and draws nothing. Whatever can be refused is refused in these two, because then the ledger is
+charged. `draw` makes the release and states what it promises. Much later, and elsewhere, `check_promise` and
+`check_table` derive the statement once more from the published folder alone.
+
+This module and the `__init__` of each mechanism are light: reading a policy imports no engine and no
+mechanism. Methods import what they need.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from incrowd.core.errors import InternalError
+from incrowd.core.signing import canonical
+from incrowd.policy.release import ReleaseSection, section_model
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.mechanisms.promises import Promise
+    from incrowd.policy import Policy
+    from incrowd.randomness import RandomSource
+
+Tell = Callable[[str, float], None]
+"""Told what is being done, and the part of it that is done."""
+
+SectionT = TypeVar("SectionT", bound=ReleaseSection)
+SettingsT = TypeVar("SettingsT")
+PreparedT = TypeVar("PreparedT")
+OutcomeT = TypeVar("OutcomeT")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a release says of itself. The certificate holds it, and it can be derived again from there.
+
+    Attributes:
+        promise: the notion, its numbers and its neighbour relation, the promise in words, and what it rests on.
+        mechanism: how the release was made: the mechanism's name, its parameters, the level of each column.
+        assumptions: the premises that nobody can check from outside.
+    """
+
+    promise: Mapping[str, Any]
+    mechanism: Mapping[str, Any]
+    assumptions: Sequence[str]
+
+    def is_in(self, certificate: Mapping[str, Any]) -> bool:
+        """Whether a certificate says exactly this; what several releases promise together and voidness apart.
+
+        As it is written: Python takes True for 1.
+        """
+        promise = {k: v for k, v in certificate["promise"].items() if k not in ("together", "void")}
+        said = (promise, certificate["mechanism"], certificate["assumptions"])
+        return canonical(said) == canonical((self.promise, self.mechanism, self.assumptions))
+
+
+@dataclass(frozen=True, eq=False)
+class Made(Generic[OutcomeT]):
+    """A release that was drawn.
+
+    Attributes:
+        published: its table.
+        levels: the level at which each column is shown.
+        statement: what it says of itself.
+        outcome: the mechanism's own result. For the publisher's eyes only.
+    """
+
+    published: Histogram
+    levels: Mapping[str, int]
+    statement: Statement
+    outcome: OutcomeT
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at: what, whether it holds, and if not, why."""
+
+    name: str
+    holds: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """A cross-tabulation of the population.
+
+    Attributes:
+        by: the columns.
+        rows: its cells, each with at least `values`, `estimate` and `standard_error`.
+        notes: what to keep in mind when reading it.
+    """
+
+    by: tuple[str, ...]
+    rows: tuple[Any, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FormField:
+    """A key of the section as a form shows it: its name in the policy, and its name for people."""
+
+    key: str
+    label: str
+
+
+class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT]):
+    """All that the rest of the house knows of a mechanism.
+
+    Its four types are the policy's section, what is settled before any data is seen, what is prepared from the table,
+    and the internal outcome of a draw.
+    """
+
+    title: ClassVar[str]
+    """Its name for people."""
+    summary: ClassVar[str]
+    """What it does and promises, in one or two sentences."""
+    form: ClassVar[tuple[FormField, ...]]
+    """The keys that a form offers."""
+    start: ClassVar[Mapping[str, Any]]
+    """What a new policy begins with."""
+    claimed: ClassVar[tuple[str, ...]]
+    """What a verifier has to take on trust."""
+    policy_note: ClassVar[str]
+    """What stands on top of the policy as it was carried out."""
+    section: type[SectionT]
+    """Its part of the policy."""
+
+    def section_in(self, policy: Policy) -> SectionT:
+        """The policy's section, which is this mechanism's."""
+        if not isinstance(policy.release, self.section):
+            raise InternalError("a mechanism was given another mechanism's policy")
+        return policy.release
+
+    @abstractmethod
+    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SettingsT:
+        """Everything that decides what is promised, found without looking at any data."""
+
+    @abstractmethod
+    def prepare(self, settings: SettingsT, table: Histogram, tell: Tell) -> tuple[SettingsT, PreparedT]:
+        """Look at the full table (base codes, one column for each attribute); draw nothing.
+
+        The settings come back with what only the table could decide.
+        """
+
+    @abstractmethod
+    def spending(self, settings: SettingsT) -> Promise:
+        """What the ledger is charged with, for one release."""
+
+    @abstractmethod
+    def together(self, settings: SettingsT, copies: int) -> dict[str, Any] | None:
+        """What several releases promise to someone who has all of them; None for a single one."""
+
+    @abstractmethod
+    def draw(self, settings: SettingsT, prepared: PreparedT, source: RandomSource) -> Made[OutcomeT]:
+        """Make a release."""
+
+    @abstractmethod
+    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+        """Derive the promise once more from the certificate's policy and parameters."""
+
+    @abstractmethod
+    def settled_again(self, certificate: Mapping[str, Any]) -> SettingsT:
+        """What `settle` and `prepare` have found, as far as a certificate has it: enough for the public report."""
+
+    @abstractmethod
+    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+        """Look for the promise in the published table."""
+
+    @abstractmethod
+    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+        """The columns that `check_table` looks at and, if some are asked for, `estimate`: they are given no others."""
+
+    @abstractmethod
+    def estimate(
+        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
+    ) -> Estimates:
+        """A cross-tabulation of the population from the published table; the columns are there."""
+
+    @abstractmethod
+    def public_report(
+        self, policy: Policy, settings: SettingsT, published: Histogram, statement: Statement, *, void: str | None
+    ) -> bytes:
+        """The report that is published beside the table; it speaks of what is published alone."""
+
+    @abstractmethod
+    def internal_files(
+        self,
+        policy: Policy,
+        attributes: Sequence[CodedAttribute],
+        settings: SettingsT,
+        table: Histogram,
+        made: Made[OutcomeT],
+        *,
+        void: str | None,
+    ) -> dict[str, bytes]:
+        """What only the publisher may see, by file name: `report.html`, and whatever else the mechanism has."""
+
+
+AnyMechanism = Mechanism[Any, Any, Any, Any]
+"""A mechanism of which only the steps are known. Functions that carry settings along are generic instead."""
+
+
+def section_of(certificate: Mapping[str, Any]) -> Any:
+    """The section `release` of a certificate's policy."""
+    stated = certificate["policy"]["release"]
+    return section_model(stated["mechanism"]).model_validate(stated)
+
+
+def all_columns(certificate: Mapping[str, Any]) -> list[str]:
+    """The columns of a certificate's table."""
+    return [column["name"] for column in certificate["columns"]]
+
+
+def published_attributes(certificate: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The attributes of a certificate's policy that are not dropped."""
+    return {name: a for name, a in certificate["policy"]["attributes"].items() if a["role"] != "drop"}
+
+
+def fixed_levels(policy: Policy, attributes: Sequence[CodedAttribute]) -> dict[str, int]:
+    """The levels that the policy fixes, each of which is there."""
+    levels: dict[str, int] = {}
+    for attribute in attributes:
+        level = policy.attributes[attribute.name].level
+        if level is not None:
+            attribute.hierarchy.recode(level)  # refuses a level that is not there
+            levels[attribute.name] = level
+    return levels

@@ -1,0 +1,147 @@
+"""What a certificate's policy itself holds of its columns: their values and hierarchies, unless these are in files.
+
+Built once more from there, they show whether labels, levels and distances in the certificate are the policy's. A file
+stands in a certificate by its digest only, so what it says must be taken on trust.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from incrowd.hierarchy import Hierarchy, codings
+from incrowd.mechanisms.base import Check, published_attributes
+from incrowd.policy import Attribute, ListFile, Policy, Taxonomy, TreeFile
+from incrowd.recoding.mondrian import node_labels
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A column whose values the policy holds.
+
+    Attributes:
+        hierarchy: built from the policy.
+        whole: whether all its levels are the policy's; if its hierarchy is in a file, only level 0 is.
+        in_order: whether values are in the policy's order: a certificate does not keep the order of a taxonomy, so it
+            is not known where nothing else lists the values.
+    """
+
+    hierarchy: Hierarchy
+    whole: bool
+    in_order: bool
+
+    def has(self, labels: Sequence[str | None], level: int) -> bool:
+        """Whether these may be the labels at a level."""
+        if level and not self.whole:
+            return True
+        return 0 <= level <= self.hierarchy.height and self._are(labels, self.hierarchy.recode(level).labels)
+
+    def has_nodes(self, labels: Sequence[str | None]) -> bool:
+        """Whether these may be the labels of local recoding, which shows all levels side by side."""
+        return not self.whole or self._are(labels, node_labels(self.hierarchy))
+
+    def _are(self, labels: Sequence[str | None], own: Sequence[str | None]) -> bool:
+        return list(own) == list(labels) if self.in_order else len(own) == len(labels) and set(own) == set(labels)
+
+    def has_tree(self, labels: Sequence[str | None], level: int, tree: Sequence[Sequence[int]]) -> bool:
+        """Whether labels of a level are taken together above it as the codes of a tree take them together."""
+        if not self.whole:
+            return True
+        place = {label: number for number, label in enumerate(self.hierarchy.recode(level).labels)}
+        own = [[codes[place[label]] for label in labels] for codes in tree_above(self.hierarchy, level)]
+        return len(own) == len(tree) and all(map(_same_groups, own, tree))
+
+
+def _same_groups(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Whether two numberings put the same things together."""
+    pairs = set(zip(one, other, strict=True))
+    return len(pairs) == len(set(one)) == len(set(other))
+
+
+def tree_above(hierarchy: Hierarchy, level: int) -> list[list[int]]:
+    """For each level above a level, the codes there of its labels."""
+    above = range(level + 1, hierarchy.height + 1)
+    return [[int(code) for code in hierarchy.coarsen(level, upper).to] for upper in above]
+
+
+def policy_of(certificate: Mapping[str, Any]) -> Policy:
+    """The policy that stands in a certificate; files are called by their digests, and none is opened.
+
+    Raises:
+        IncrowdError: what stands there is no policy, or says something besides.
+    """
+    return Policy.from_canonical(certificate["policy"])
+
+
+def held_columns(certificate: Mapping[str, Any]) -> dict[str, Held]:
+    """The published columns whose values stand in the certificate; no file is opened.
+
+    Raises:
+        IncrowdError: what stands there is no policy.
+    """
+    policy = policy_of(certificate)
+    held: dict[str, Attribute] = {}
+    for name, attribute in policy.published.items():
+        in_file = isinstance(attribute.hierarchy, TreeFile)
+        listed = attribute.domain is not None or attribute.kind == "boolean"
+        if not isinstance(attribute.domain, ListFile) and (listed or not in_file):
+            # The levels of a hierarchy in a file are not known, so there is none to be looked for.
+            held[name] = attribute.model_copy(update={"hierarchy": None, "level": None}) if in_file else attribute
+    return {
+        coded.name: Held(
+            coded.hierarchy,
+            whole=not isinstance(policy.attributes[coded.name].hierarchy, TreeFile),
+            in_order=not _only_in_taxonomy(policy.attributes[coded.name]),
+        )
+        for coded in codings(policy.model_copy(update={"attributes": held}))
+    }
+
+
+def check_labels(certificate: Mapping[str, Any], held: Mapping[str, Held], apart: Collection[str] = ()) -> Check:
+    """Whether the labels are those of the policy's domains and hierarchies at the stated levels, where it has them.
+
+    Args:
+        certificate: which states levels and labels. A column without a level is recoded locally.
+        held: what the certificate's policy holds.
+        apart: columns whose labels are looked at elsewhere.
+    """
+    levels = certificate["mechanism"]["levels"]
+    same = all(
+        held[name].has(labels, levels[name]) if name in levels else held[name].has_nodes(labels)
+        for name, labels in ((column["name"], column["labels"]) for column in certificate["columns"])
+        if name in held and name not in apart
+    )
+    return Check("the labels are the policy's at the stated levels, where it lists them", same, "they are others")
+
+
+def unheld(certificate: Mapping[str, Any]) -> list[str]:
+    """What a verifier has to take on trust about labels, column by column."""
+    held, levels = held_columns(certificate), certificate["mechanism"]["levels"]
+    claimed = []
+    for name in published_attributes(certificate):
+        level = levels.get(name)
+        at = "" if level is None else f" at level {level}"
+        if name not in held:
+            claimed.append(f"that the labels of {name} are those of the policy's file{at}")
+            continue
+        if level != 0 and not held[name].whole:
+            claimed.append(f"that the labels of {name} are those of its hierarchy's file{at}")
+        if not held[name].in_order:
+            claimed.append(f"that the labels of {name}, whose values only a taxonomy lists, are in its order")
+    return claimed
+
+
+def are_levels(levels: Mapping[str, Any], held: Mapping[str, Held]) -> bool:
+    """Whether these are levels: whole numbers, and none above the top of a hierarchy that the policy holds."""
+    return all(
+        type(level) is int
+        and level >= 0
+        and (name not in held or not held[name].whole or level <= held[name].hierarchy.height)
+        for name, level in levels.items()
+    )
+
+
+def _only_in_taxonomy(attribute: Attribute) -> bool:
+    listed = attribute.domain is not None or attribute.kind == "boolean"
+    return not listed and isinstance(attribute.hierarchy, Taxonomy)

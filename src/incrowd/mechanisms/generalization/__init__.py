@@ -1,0 +1,131 @@
+"""Make columns coarser until the table withstands everyone named (Machanavajjhala, Gehrke, Götz)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
+from incrowd.mechanisms.generalization.section import Generalization
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.mechanisms.generalization.draw import GeneralizationOutcome
+    from incrowd.mechanisms.generalization.settle import GeneralizationSettled
+    from incrowd.mechanisms.promises import Promise
+    from incrowd.policy import Policy
+    from incrowd.randomness import RandomSource
+
+
+class GeneralizationMechanism(
+    Mechanism[Generalization, "GeneralizationSettled", "GeneralizationOutcome", "GeneralizationOutcome"]
+):
+    """Make columns coarser until the table withstands everyone named (Machanavajjhala, Gehrke, Götz)."""
+
+    title = "Generalization"
+    summary = "Make columns coarser until the table withstands everyone named. Not differential privacy."
+    form = (
+        FormField("suppression", "share that may be left out"),
+        FormField("time_limit", "seconds to look for the best"),
+    )
+    start: ClassVar = {"require": [{"k": "5"}]}
+    section = Generalization
+    claimed = (
+        "that the table published is the publisher's data, made coarser as described",
+        "that adversaries know no more than the policy says",
+        "that a prior taken from an earlier table is what that table holds",
+        "that distances of values are those of the policy's hierarchies, where these are in files",
+    )
+    policy_note = """\
+# The policy as it was carried out, with the levels that were chosen: for review. CAUTION: they were chosen by looking
+# at this very table, and what that choice tells about it is covered by no promise. On another table, such as next
+# year's, they are fixed beforehand and tell nothing about it; if it does not withstand them, it is refused.
+"""
+
+    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> GeneralizationSettled:
+        from incrowd.mechanisms.generalization.settle import settle
+
+        return settle(self.section_in(policy), policy, attributes, copies)
+
+    def prepare(
+        self, settings: GeneralizationSettled, table: Histogram, tell: Tell
+    ) -> tuple[GeneralizationSettled, GeneralizationOutcome]:
+        from incrowd.mechanisms.generalization.draw import prepare
+
+        return prepare(settings, table, tell)
+
+    def spending(self, settings: GeneralizationSettled) -> Promise:
+        from incrowd.mechanisms.generalization.settle import spending
+
+        return spending(settings)
+
+    def together(self, settings: GeneralizationSettled, copies: int) -> dict[str, Any] | None:
+        from incrowd.mechanisms.generalization.state import together
+
+        return together(settings, copies)
+
+    def draw(
+        self,
+        settings: GeneralizationSettled,
+        prepared: GeneralizationOutcome,
+        source: RandomSource,  # noqa: ARG002
+    ) -> Made[GeneralizationOutcome]:
+        from incrowd.mechanisms.generalization.draw import draw
+
+        return draw(settings, prepared)
+
+    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+        from incrowd.mechanisms.generalization.state import check_promise
+
+        return check_promise(certificate)
+
+    def settled_again(self, certificate: Mapping[str, Any]) -> GeneralizationSettled:
+        from incrowd.mechanisms.generalization.state import settled_again
+
+        return settled_again(certificate)
+
+    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+        from incrowd.mechanisms.generalization.state import check_table
+
+        return check_table(certificate, table)
+
+    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+        from incrowd.mechanisms.generalization.state import columns_needed
+
+        return columns_needed(certificate, by, **options)
+
+    def estimate(
+        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
+    ) -> Estimates:
+        from incrowd.mechanisms.generalization.estimate import estimate
+
+        return estimate(certificate, table, by, **options)
+
+    def public_report(
+        self,
+        policy: Policy,
+        settings: GeneralizationSettled,
+        published: Histogram,
+        statement: Statement,
+        *,
+        void: str | None,
+    ) -> bytes:
+        from incrowd.mechanisms.generalization.report import public_report
+
+        return public_report(policy, settings, published, statement, void=void)
+
+    def internal_files(
+        self,
+        policy: Policy,
+        attributes: Sequence[CodedAttribute],
+        settings: GeneralizationSettled,
+        table: Histogram,
+        made: Made[GeneralizationOutcome],
+        *,
+        void: str | None,
+    ) -> dict[str, bytes]:
+        from incrowd.mechanisms.generalization.report import internal_files, internal_report
+
+        report = internal_report(policy, attributes, settings, table, made, void=void)
+        return {"report.html": report, **internal_files(settings, table, made)}

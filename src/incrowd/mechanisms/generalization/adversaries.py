@@ -1,0 +1,171 @@
+"""Whom a table must withstand, as a policy says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Self
+
+from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
+
+from incrowd.domain import label_of
+from incrowd.mechanisms.generalization.requirements import About, FiniteNumber, unknown
+from incrowd.policy.fields import Character, Encoding, Finding, NamedFile, Section, Text, listed, read_each, refuse
+from incrowd.policy.reading import Place
+from incrowd.policy.values import FrozenMap, read_value
+
+MISSING = "(missing)"
+"""How the missing value is called in priors, shapes and predicates."""
+
+UNKNOWN = (
+    "say what is known of her: 'prior', 'earlier_table', 'shape' or 'stubbornness'. Against someone of whom nothing is "
+    "known no generalization promises anything (Machanavajjhala, Gehrke, Götz, Theorem 4)"
+)
+
+
+def _weights(raw: Any) -> Any:
+    """A number for each value, the values written as they are published."""
+    if not isinstance(raw, Mapping):
+        raise ValueError("must give a number for each value")
+    findings: list[Finding] = []
+    weights: dict[str, float] = {}
+    for key, number in raw.items():
+        name = label_of(key)
+        try:
+            weights[name] = float(number)
+        except (TypeError, ValueError):
+            findings.append(((name,), "must be a number"))
+            continue
+        if not 0 <= weights[name] < float("inf"):
+            findings.append(((name,), "must be a finite number, not below 0"))
+    refuse(findings)
+    return FrozenMap(weights)
+
+
+def _shape(raw: Any) -> Any:
+    return raw if raw == "uniform" else _weights(raw)
+
+
+def _predicates(raw: Any) -> Any:
+    """A family of statements by its name, or statements by their names."""
+    if isinstance(raw, str):
+        if raw not in FAMILIES:
+            raise ValueError(f"must be {', '.join(map(repr, FAMILIES))} or groups of values by their names")
+        return raw
+    if not isinstance(raw, Mapping) or not raw:
+        raise ValueError(f"must be {', '.join(map(repr, FAMILIES))} or groups of values by their names")
+    groups: dict[str, Any] = {}
+    for name, values in raw.items():
+        negated = isinstance(values, Mapping) and set(values) == {"not"}
+        group = listed(values["not"] if negated else values)
+        if not isinstance(group, list | tuple) or not group:
+            refuse([((name,), "must be a list of values, or 'not' and a list of values")])
+        labels = tuple(read_each("text", [label_of(value) for value in group], read_value))
+        groups[str(name)] = FrozenMap({"not": labels}) if negated else labels
+    return FrozenMap(groups)
+
+
+FAMILIES = ("values", "negations", "subsets")
+
+_NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
+_VALUES = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
+_GROUP = {"anyOf": [_VALUES, {"type": "object", "properties": {"not": _VALUES}, "required": ["not"]}]}
+Weights = Annotated[Mapping[str, float], PlainValidator(_weights), WithJsonSchema(_NUMBERS)]
+Shape = Annotated[
+    Any, PlainValidator(_shape), WithJsonSchema({"anyOf": [{"const": "uniform", "type": "string"}, _NUMBERS]})
+]
+PredicateSpec = Annotated[
+    Any,
+    PlainValidator(_predicates),
+    WithJsonSchema(
+        {"anyOf": [{"enum": list(FAMILIES), "type": "string"}, {"type": "object", "additionalProperties": _GROUP}]}
+    ),
+]
+
+
+class EarlierTable(NamedFile):
+    """A public table from which an adversary has learned what is usual."""
+
+    file: Text = Field(description="A CSV or Parquet file, relative to the policy.")
+    column: Text = Field(description="Its column with the sensitive values, written as they are published here.")
+    count: Text | None = Field(default=None, description="Its column with the number of people behind each row.")
+    delimiter: Character = Field(default=",", description="Between the columns of a CSV file.")
+    encoding: Encoding = Field(default="utf-8", description="Of a CSV file.")
+
+    @field_validator("file", mode="before")
+    @classmethod
+    def _digested(cls, raw: Any) -> Any:
+        """In a certificate a file stands by its digest."""
+        return f"sha256:{raw['sha256']}" if isinstance(raw, Mapping) and set(raw) == {"sha256"} else raw
+
+
+class AdversarySpec(Section):
+    """Someone who will read the table, and how much it may tell her."""
+
+    name: Text | None = Field(default=None, description="What she is called in reports.")
+    belief_ratio: FiniteNumber = Field(
+        ge=1, description="How many times likelier than without a person's record a fact about that person may get."
+    )
+    prior: Weights | None = Field(
+        default=None, description="What she has seen: for each value 1 and the number of people she knows to have it."
+    )
+    earlier_table: EarlierTable | None = Field(default=None, description="A public table that she has seen.")
+    shape: Shape | None = Field(default=None, description="The shares that she believes in, by value; or uniform.")
+    stubbornness: Annotated[FiniteNumber, Field(ge=1)] | None = Field(
+        default=None, description="The number of people from whom she could have learned what she believes."
+    )
+    or_less_stubborn: bool = Field(default=False, description="Also those who believe the same, but less firmly.")
+    anyone: bool = Field(default=False, description="She may believe anything. No generalization withstands that.")
+    knows: int = Field(default=0, ge=0, description="How many people's records she knows already.")
+    predicates: PredicateSpec = Field(
+        default="values", description="What she must not learn: values, negations, subsets, or groups of values."
+    )
+    sensitive: About
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        refuse(list(self._unclear()))
+        return self
+
+    def _unclear(self) -> Iterator[Finding]:
+        if self.anyone:
+            given = [
+                key for key in ("prior", "earlier_table", "shape", "stubbornness") if getattr(self, key) is not None
+            ]
+            if given:
+                yield (("anyone",), f"contradicts '{given[0]}': anyone may believe anything")
+            return
+        sources = [key for key in ("prior", "earlier_table", "shape") if getattr(self, key) is not None]
+        if len(sources) > 1:
+            yield ((sources[1],), f"give only one of '{sources[0]}' and '{sources[1]}'")
+        elif not sources and self.stubbornness is None:
+            yield (), UNKNOWN
+        elif self.stubbornness is not None and sources and sources != ["shape"]:
+            yield (("stubbornness",), f"follows from '{sources[0]}'; leave it out")
+        if self.or_less_stubborn and not sources:
+            yield (("or_less_stubborn",), "is so anyway if only her stubbornness is known; leave it out")
+
+    def unlike(self, place: Place, labels: Sequence[str]) -> Iterator[Finding]:
+        """What she is said to believe or must not learn that does not fit the values of her column."""
+        for key in ("prior", "shape"):
+            weights = getattr(self, key)
+            if isinstance(weights, Mapping):
+                yield from _unlike((*place, key), weights, labels, every=key == "prior")
+        if self.shape is None and self.stubbornness is not None and self.stubbornness < len(labels):
+            yield (*place, "stubbornness"), f"must be at least {len(labels)}, which is 1 for each value"
+        for name, group in self.predicates.items() if isinstance(self.predicates, Mapping) else ():
+            values = group["not"] if isinstance(group, Mapping) else group
+            here = (*place, "predicates", name)
+            yield from unknown(here, values, labels)
+            if set(labels) <= set(values):
+                yield here, "names every value, so everyone knows it anyway"
+
+
+def _unlike(place: Place, weights: Mapping[str, float], labels: Sequence[str], *, every: bool) -> Iterator[Finding]:
+    yield from (((*place, name), "is not a value of the column") for name in weights if name not in labels)
+    left_out = [label for label in labels if label not in weights]
+    if left_out:
+        yield place, f"leaves out {len(left_out)} of the column's {len(labels)} values"
+    elif not any(weights.values()) or (every and not all(weights.values())):
+        yield place, f"must be above 0 for {'every' if every else 'some'} value"
+    elif every and sum(weights.values()) < 1:
+        yield place, "must add up to 1 at least; who knows nothing has 1 for each value"

@@ -1,0 +1,201 @@
+"""Make columns coarser until the table withstands everyone feared (Machanavajjhala, Gehrke, Götz, Section 3.1).
+
+*Precondition.* The histogram counts the full table on its declared domains, one record per person.
+
+*Promise.* Every group of the published table (records that share all quasi-identifiers) keeps every demand: its
+requirements, and the belief ratio against each adversary (Definition 4). That is a property of the published table, so
+it can be checked there. Nothing is random.
+
+*What is not covered.* The levels, and the groups that are left out, are chosen by looking at the data. An adversary
+who reasons about that choice (a minimality attack) is outside the notion. So what other tables of the lattice would
+have had, and how many records were left out, leaves this module only inside
+`GeneralizationOutcome`, which is the publisher's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from incrowd.core.errors import DataError, InternalError
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import (
+    Made,
+    Tell,
+)
+from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled, Node
+from incrowd.mechanisms.generalization.withstanding import Said, reached, state
+from incrowd.recoding.demands import Demands, Groups, groups_of, suppress
+from incrowd.recoding.mondrian import mondrian
+from incrowd.recoding.search import Found, generalize, search
+from incrowd.recoding.utility import information_kept
+from incrowd.theory.beliefs import BeliefAudit
+
+MINIMAL_AMONG, MINIMAL_WORK = 20_000, 200_000_000
+"""All minimal nodes are found, for the publisher's report, in lattices of at most so many nodes, and nodes times cells.
+
+It may take a look at every node, and must not use up the time that the search for the best one has.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralizationOutcome:
+    """What came out.
+
+    Attributes:
+        published: the release.
+        levels: the level at which each column is shown, where it is the same for all records.
+        found: the search and what it saw; None if recoding is local. For the publisher's eyes only.
+        loss: the loss of information of the quasi-identifiers. For the publisher's eyes only.
+        near: tables around the one taken, once they have been looked at. For the publisher's eyes only.
+    """
+
+    published: Histogram
+    levels: Mapping[str, int]
+    found: Found | None
+    loss: float
+    near: dict[Node, LatticeTable] = field(default_factory=dict)
+
+
+def run(
+    table: Histogram, settings: GeneralizationSettings, tell: Callable[[str, float], None]
+) -> GeneralizationOutcome:
+    """Find the best table that keeps every demand.
+
+    Args:
+        table: the full table, raw codes, one column for each attribute.
+        settings: what must hold, and what is minimised.
+        tell: told how far it is.
+
+    Raises:
+        UnreachableError: no generalization keeps everything.
+    """
+    searched = settings.searched(table)
+    if settings.local:
+        local = mondrian(searched, settings.hierarchies, settings.demands)
+        return GeneralizationOutcome(local.published, dict(settings.fixed), None, local.loss)
+    found = search(
+        searched,
+        settings.hierarchies,
+        settings.demands,
+        measure=settings.minimise,
+        suppression=settings.suppression,
+        seconds=settings.seconds,
+        minimal=settings.size <= min(MINIMAL_AMONG, MINIMAL_WORK // max(1, len(searched))),
+        progress=lambda part: tell("searching", part),
+    )
+    made = generalize(searched, settings.hierarchies, found.levels, settings.demands, suppression=settings.suppression)
+    return GeneralizationOutcome(
+        made.published, settings.levels(found.node), found, 1 - information_kept(made.comparison)
+    )
+
+
+# --- for the publisher's report ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LatticeTable:
+    """One table of the lattice. For the publisher's eyes only.
+
+    Attributes:
+        node: the level of each quasi-identifier.
+        groups: how many groups it has.
+        measures: for each demand what would be published has, or the whole table if too much were to be left out.
+        keeps: for each demand whether the table keeps it, leaving out no more records than allowed.
+        left_out: how many records must be left out so that all demands hold; None if too many.
+        information: how much of the quasi-identifiers it keeps, nothing left out; see `utility.information_kept`.
+    """
+
+    node: Node
+    groups: int
+    measures: tuple[float, ...]
+    keeps: tuple[bool, ...]
+    left_out: int | None
+    information: float
+
+
+def look_around(
+    table: Histogram, settings: GeneralizationSettings, nodes: Sequence[Node], *, cells: int = 1 << 62
+) -> dict[Node, LatticeTable]:
+    """Tables of the lattice, in the order given, as many as can be had by regrouping so many cells; at least one.
+
+    Args:
+        table: the full table, raw codes.
+        settings: what must hold.
+        nodes: which ones.
+        cells: the work that they are worth.
+    """
+    # All of them are coarser than where they meet, so that is counted once.
+    meet = tuple(map(min, zip(*nodes, strict=True)))
+    searched = settings.searched(table).project([*settings.quasi, *settings.sensitive])
+    base = searched.recode({n: h.recode(low) for (n, h), low in zip(settings.hierarchies.items(), meet, strict=True)})
+    room = Demands(settings.demands, base, settings.suppression).room
+    affordable = max(1, cells // max(1, len(base)))
+    found = {}
+    for node in nodes[:affordable]:
+        recodes = {
+            name: hierarchy.coarsen(low, level)
+            for (name, hierarchy), low, level in zip(settings.hierarchies.items(), meet, node, strict=True)
+        }
+        try:
+            groups = groups_of(base.recode(recodes), settings.quasi, settings.sensitive)
+        except DataError:
+            continue  # too large to be counted for the sake of a report
+        found[node] = _looked_at(node, groups, settings, room)
+    return found
+
+
+def _looked_at(node: Node, groups: Groups, settings: GeneralizationSettings, room: int) -> LatticeTable:
+    sizes = groups.shown.counts
+    out = suppress([(demand.requirement, groups.of(demand)) for demand in settings.demands], room)
+    left_out = None if out is None or out.all() else int(sizes[out].sum())
+    stays = np.ones(len(sizes), dtype=np.bool_) if out is None or left_out is None else ~out
+    measures, keeps = [], []
+    for demand in settings.demands:
+        measure = demand.requirement.measure(groups.of(demand)[stays])
+        measures.append(measure.ratio if isinstance(measure, BeliefAudit) else measure.value)
+        alone = suppress([(demand.requirement, groups.of(demand))], room)
+        keeps.append(alone is not None and not bool(alone.all()))
+    return LatticeTable(
+        node, len(sizes), tuple(measures), tuple(keeps), left_out, _information(node, groups.shown, settings)
+    )
+
+
+def _information(node: Node, shown: Histogram, settings: GeneralizationSettings) -> float:
+    kept = []
+    for (name, hierarchy), level in zip(settings.hierarchies.items(), node, strict=True):
+        covered = hierarchy.covered(level)
+        domain = int(covered.sum())
+        worth = (domain - covered) / (domain - 1) if domain > 1 else np.ones(1)
+        kept.append(float(np.dot(worth[shown[name].codes], shown.counts)) / shown.total)
+    return math.fsum(kept) / len(kept)
+
+
+def prepare(
+    settings: GeneralizationSettled, table: Histogram, tell: Tell
+) -> tuple[GeneralizationSettled, GeneralizationOutcome]:
+    """Find the table; what cannot be withstood is refused."""
+    return settings, run(table, settings.generalization, tell)
+
+
+def draw(settled: GeneralizationSettled, outcome: GeneralizationOutcome) -> Made[GeneralizationOutcome]:
+    """Nothing is drawn; all that is promised is looked for once more in what will be published."""
+    settings = settled.generalization
+    groups = groups_of(outcome.published, settings.quasi, settings.sensitive)
+    for demand in settled.demands:
+        if not demand.requirement.holds(groups.of(demand)):
+            raise InternalError("the table found does not withstand what it must")
+    said = Said(
+        release=settled.release,
+        demands=settled.demands,
+        labels={name: outcome.published[name].labels for name in settings.sensitive},
+        levels=outcome.levels,
+        chosen=sorted(name for name in settings.quasi if name not in settings.fixed),
+        seen=settled.seen,
+        trees=settled.trees,
+        dropping=settled.dropping,
+    )
+    return Made(outcome.published, outcome.levels, state(said, reached(settled.demands, groups)), outcome)

@@ -1,0 +1,124 @@
+"""What every group of a table must have, as a policy says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from incrowd.policy.fields import Finding, Members, Section, Text, by_keys, listed, refuse
+from incrowd.policy.reading import Place
+
+FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
+About = Annotated[
+    Text | None, Field(default=None, description="The sensitive column it is about, if there is more than one.")
+]
+
+
+class GroupSize(Section):
+    """k-anonymity."""
+
+    k: int = Field(ge=1, description="The least number of records in a group.")
+
+
+class Diversity(Section):
+    """ℓ-diversity by counting values, or by their entropy."""
+
+    l: Annotated[FiniteNumber, Field(ge=1)] = Field(description="The least number of different values in a group.")  # noqa: E741
+    kind: Literal["distinct", "entropy"] = Field(
+        default="distinct", description="Values are counted, or weighed by the entropy."
+    )
+    sensitive: About
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.kind == "distinct" and self.l != int(self.l):
+            refuse([(("l",), "must be a whole number")])
+        return self
+
+
+class RecursiveDiversitySpec(Section):
+    """Recursive (c, ℓ)-diversity."""
+
+    c: Annotated[FiniteNumber, Field(gt=0)] = Field(
+        description="The most frequent value of a group has fewer records than c times those from the l-th on."
+    )
+    l: int = Field(ge=2, description="From which value on, the most frequent one being the first.")  # noqa: E741
+    sensitive: About
+
+
+class Share(Section):
+    """A limit to the share of a value."""
+
+    alpha: Annotated[FiniteNumber, Field(gt=0, le=1)] = Field(
+        description="The largest share that a value has of a group."
+    )
+    values: Annotated[tuple[str, ...], BeforeValidator(listed)] | None = Field(
+        default=None, description="The values that the limit is for; all of them if not given."
+    )
+    sensitive: About
+
+
+class Closeness(Section):
+    """t-closeness."""
+
+    t: Annotated[FiniteNumber, Field(ge=0, le=1)] = Field(description="How far a group may be from the whole table.")
+    distance: Literal["equal", "ordered", "hierarchical"] = Field(
+        default="equal", description="Values are equally far apart, in the order of the domain, or as in the hierarchy."
+    )
+    sensitive: About
+
+
+class Likeness(Section):
+    """β-likeness."""
+
+    beta: Annotated[FiniteNumber, Field(ge=0)] = Field(
+        description="By how many times its share of the table a value's share of a group may be larger than that."
+    )
+    enhanced: bool = Field(
+        default=False, description="And, for frequent values, by the logarithm of the share at most."
+    )
+    sensitive: About
+
+
+class DisclosureSpec(Section):
+    """δ-disclosure privacy."""
+
+    delta: Annotated[FiniteNumber, Field(gt=0)] = Field(
+        description="What the logarithm of a share in a group by the share in the table stays below."
+    )
+    sensitive: About
+
+
+REQUIREMENTS: Members = {
+    "@k": (GroupSize, {"k"}),
+    "@c": (RecursiveDiversitySpec, {"c"}),
+    "@l": (Diversity, {"l", "kind"}),
+    "@alpha": (Share, {"alpha", "values"}),
+    "@t": (Closeness, {"t", "distance"}),
+    "@beta": (Likeness, {"beta", "enhanced"}),
+    "@delta": (DisclosureSpec, {"delta"}),
+}
+
+RequirementSpec = Annotated[
+    Annotated[GroupSize, Tag("@k")]
+    | Annotated[RecursiveDiversitySpec, Tag("@c")]
+    | Annotated[Diversity, Tag("@l")]
+    | Annotated[Share, Tag("@alpha")]
+    | Annotated[Closeness, Tag("@t")]
+    | Annotated[Likeness, Tag("@beta")]
+    | Annotated[DisclosureSpec, Tag("@delta")],
+    Discriminator(
+        by_keys(REQUIREMENTS),
+        custom_error_type="requirement",
+        custom_error_message="must have one of the keys 'k', 'l', 'c', 'alpha', 't', 'beta' and 'delta'",
+    ),
+]
+
+
+def unknown(place: Place, values: Sequence[str], labels: Sequence[str]) -> Iterator[Finding]:
+    """Values that a column does not have."""
+    yield from (
+        ((*place, number), "is not a value of the column") for number, value in enumerate(values) if value not in labels
+    )

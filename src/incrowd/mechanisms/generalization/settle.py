@@ -1,0 +1,248 @@
+"""What a generalized table must withstand, found from the policy alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from incrowd.core.errors import DataError, InternalError, PolicyError
+from incrowd.domain import Recode
+from incrowd.hierarchy import CodedAttribute, Hierarchy
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import (
+    fixed_levels,
+)
+from incrowd.mechanisms.declared import tree_above
+from incrowd.mechanisms.generalization.adversaries import EarlierTable
+from incrowd.mechanisms.generalization.demands import demands_of
+from incrowd.mechanisms.generalization.requirements import GroupSize
+from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.mechanisms.generalization.withstanding import notion
+from incrowd.mechanisms.promises import Uncomposable
+from incrowd.policy import Policy
+from incrowd.policy.reading import Document, refusal
+from incrowd.recoding.demands import Demand
+from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
+
+Node = tuple[int, ...]
+
+
+class OneLevel(Hierarchy):
+    """A column at the level that the policy fixes: nothing is left to choose."""
+
+    def __post_init__(self) -> None:
+        """The single level need not be the root."""
+        if len(self.levels) != 1:
+            raise InternalError("a fixed column has one level")
+
+    @classmethod
+    def of(cls, hierarchy: Hierarchy, level: int) -> OneLevel:
+        """That level, seen as the values of the column."""
+        labels = hierarchy.recode(level).labels
+        return cls((Recode(np.arange(len(labels)), labels),), len(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralizationSettings:
+    """Everything that decides which table is published, found without looking at any data.
+
+    Attributes:
+        attributes: the columns, in the order of the table.
+        quasi: those that others may know, which are made coarser.
+        sensitive: those that others want to know.
+        fixed: the levels that nobody chooses; all sensitive columns have one.
+        demands: what must hold, adversaries first.
+        minimise: the measure by which the best table is chosen.
+        suppression: the largest share of records that may be left out.
+        seconds: when to stop with the best table found so far.
+        local: make each record only as coarse as needed, instead of each column.
+    """
+
+    attributes: tuple[CodedAttribute, ...]
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    fixed: Mapping[str, int]
+    demands: tuple[Demand, ...]
+    minimise: str
+    suppression: float
+    seconds: float
+    local: bool
+
+    @cached_property
+    def hierarchies(self) -> dict[str, Hierarchy]:
+        """Those of the quasi-identifiers in the table as it is searched."""
+        return {
+            a.name: OneLevel.of(a.hierarchy, self.fixed[a.name]) if a.name in self.fixed else a.hierarchy
+            for a in self.attributes
+            if a.name in self.quasi
+        }
+
+    @property
+    def heights(self) -> tuple[int, ...]:
+        """How far each quasi-identifier can be raised."""
+        return tuple(hierarchy.height for hierarchy in self.hierarchies.values())
+
+    @property
+    def size(self) -> int:
+        """The number of tables to choose from."""
+        return math.prod(height + 1 for height in self.heights)
+
+    def levels(self, node: Sequence[int]) -> dict[str, int]:
+        """The levels of all columns at a node."""
+        chosen = dict(zip(self.hierarchies, node, strict=True)) | dict(self.fixed)
+        return {a.name: chosen[a.name] for a in self.attributes}
+
+    def searched(self, table: Histogram) -> Histogram:
+        """The table with every column whose level is fixed at that level."""
+        return table.recode(
+            {a.name: a.hierarchy.recode(self.fixed[a.name]) for a in self.attributes if a.name in self.fixed}
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GeneralizationSettled:
+    """What the table must withstand, and what of it is fixed.
+
+    Attributes:
+        release: the policy's section.
+        generalization: the settings of the mechanism.
+        seen: for adversaries who have seen an earlier table, by their number: the people of each value in it.
+        trees: for columns whose values are as far apart as in their hierarchies, the levels of these.
+        dropping: columns without a value of which a record is left out.
+    """
+
+    release: Generalization
+    generalization: GeneralizationSettings
+    seen: Mapping[int, Sequence[int]]
+    trees: Mapping[str, Sequence[Sequence[int]]]
+    dropping: Sequence[str]
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """Adversaries and requirements."""
+        return self.generalization.demands
+
+
+def settle(
+    release: Generalization, policy: Policy, attributes: Sequence[CodedAttribute], copies: int
+) -> GeneralizationSettled:
+    """Everything but the levels that are left open."""
+    if copies > 1:
+        raise PolicyError(
+            "A generalized table is made without any chance: a second one would be the same.",
+            code="parameter-combination",
+            remedy="Make one release. Promises of this kind about several releases do not add up.",
+        )
+    sensitive = {a.name: a for a in attributes if policy.attributes[a.name].role == "sensitive"}
+    fixed = dict.fromkeys(sensitive, 0) | fixed_levels(policy, attributes)
+    labels = {name: a.hierarchy.recode(fixed[name]).labels for name, a in sensitive.items()}
+    unfit = release.mismatched(labels, list(labels))
+    if unfit:
+        raise refusal([Document(None).problem(place, text) for place, text in unfit], "The policy")
+    _require_manageable(release, labels)
+    seen = {
+        number: _seen(policy, adversary.earlier_table, labels[str(release.about(adversary, list(labels)))])
+        for number, adversary in enumerate(release.adversaries)
+        if adversary.earlier_table is not None
+    }
+    trees: dict[str, list[list[int]]] = {}
+
+    def tree(name: str) -> list[list[int]]:
+        trees[name] = tree_above(sensitive[name].hierarchy, fixed[name])
+        return trees[name]
+
+    demands = demands_of(release, labels, seen=seen.__getitem__, tree=tree)
+    quasi = tuple(a.name for a in attributes if a.name not in sensitive)
+    settings = GeneralizationSettings(
+        attributes=tuple(attributes),
+        quasi=quasi,
+        sensitive=tuple(sensitive),
+        fixed=fixed,
+        demands=demands,
+        minimise=release.minimise,
+        suppression=release.suppression,
+        seconds=release.time_limit,
+        local=release.recoding == "local",
+    )
+    dropping = sorted(a.name for a in attributes if policy.attributes[a.name].missing == "drop")
+    return GeneralizationSettled(release, settings, seen, trees, dropping)
+
+
+def _require_manageable(release: Generalization, labels: Mapping[str, Sequence[str | None]]) -> None:
+    """Refuse sensitive columns with more values than can be looked at one by one."""
+    asked = [*release.adversaries, *(spec for spec in release.require if not isinstance(spec, GroupSize))]
+    for spec in asked:
+        column = str(release.about(spec, list(labels)))
+        families = getattr(spec, "predicates", "values")
+        most = MOST_NEGATED if families in ("negations", "subsets") else MOST_VALUES
+        if len(labels[column]) > most:
+            raise PolicyError(
+                f"The sensitive column {column!r} is published with {len(labels[column]):,} values; at most {most:,} "
+                f"can be looked at{'' if most == MOST_VALUES else ' with these predicates'}.",
+                code="domain-large",
+                remedy="Publish it at a coarser level (give it a hierarchy and 'level'), or declare a smaller domain.",
+                details={"column": column, "values": len(labels[column]), "most": most},
+            )
+
+
+def _seen(policy: Policy, earlier: EarlierTable, labels: Sequence[str | None]) -> list[int]:
+    """How many people of an earlier table have each value."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    path = policy.resolve(earlier.file)
+    columns = [earlier.column, *([] if earlier.count is None else [earlier.count])]
+
+    def wrong(what: str) -> PolicyError:
+        return PolicyError(
+            f"The earlier table {earlier.file}: {what}.",
+            code="policy-file",
+            remedy="Name its column of sensitive values, written as they are published here, and if it has one its "
+            "column of counts.",
+        )
+
+    try:
+        if Path(earlier.file).suffix.lower() in (".parquet", ".pq"):
+            file = parquet.ParquetFile(path)
+            there, table = file.schema_arrow.names, file.read(columns=columns)
+        else:
+            reading = csv.ReadOptions(encoding=earlier.encoding)
+            parsing = csv.ParseOptions(delimiter=earlier.delimiter, newlines_in_values=True)
+            with csv.open_csv(path, reading, parsing) as opened:
+                there = opened.schema.names
+            table = csv.read_csv(
+                path,
+                read_options=reading,
+                parse_options=parsing,
+                convert_options=csv.ConvertOptions(
+                    include_columns=columns,
+                    column_types={earlier.column: pa.string()},
+                    strings_can_be_null=True,
+                    null_values=list(policy.data.missing_values),
+                ),
+            )
+        if any(there.count(column) > 1 for column in columns):
+            raise wrong("a column named has the name of another one, too")
+        if table.column_names != columns:
+            raise wrong("it does not have the columns named")
+        histogram = Histogram.from_arrow(table, count=earlier.count, labels={earlier.column: list(labels)})
+    except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError, LookupError):
+        # Arrow's messages may quote what is in the file.
+        raise wrong("it cannot be read, or does not have the columns named") from None
+    except DataError as error:
+        raise wrong(error.message.rstrip(".")) from None
+    if not histogram.total:
+        raise wrong("nobody is in it")
+    counts = np.bincount(histogram[earlier.column].codes, weights=histogram.counts, minlength=len(labels))
+    return [int(count) for count in counts]
+
+
+def spending(settings: GeneralizationSettled) -> Uncomposable:
+    """Nothing that could be added to anything."""
+    return Uncomposable(notion(settings.demands))

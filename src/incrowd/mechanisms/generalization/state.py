@@ -1,0 +1,132 @@
+"""A generalized table as a release: whom it withstands, how that is checked, and what can be counted in it.
+
+All that is promised is a property of the published table, so whoever has the folder can find it out again: every belief
+ratio and every requirement is recomputed from the table alone, with the priors that the certificate states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import (
+    Check,
+    all_columns,
+    published_attributes,
+    section_of,
+)
+from incrowd.mechanisms.declared import are_levels, check_labels, held_columns
+from incrowd.mechanisms.generalization.adversaries import MISSING
+from incrowd.mechanisms.generalization.demands import demands_of
+from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
+from incrowd.mechanisms.generalization.withstanding import REACHED, Said, reached, state
+from incrowd.policy import Attribute
+from incrowd.recoding.demands import groups_of
+
+
+def together(settings: GeneralizationSettled, copies: int) -> dict[str, Any] | None:  # noqa: ARG001
+    """There is never more than one."""
+    return None
+
+
+# --- checking it ------------------------------------------------------------------------------------------------------
+
+
+def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+    """The adversaries and requirements are the policy's, and the promise is about them."""
+    mechanism, promise = certificate["mechanism"], certificate["promise"]
+    said = _said(certificate)
+    release, listed = said.release, published_attributes(certificate)
+    attributes = {name: Attribute.model_construct(level=a["level"], role=a["role"]) for name, a in listed.items()}
+    sound = not release.unfit(attributes) and not release.mismatched(said.labels, list(said.labels))
+    yield Check("the policy's parameters go together", sound, "they contradict each other")
+    held, levels = held_columns(certificate), mechanism["levels"]
+    sound = are_levels(levels, held)
+    yield Check("every stated level exists", sound, "one is not a whole number, or its hierarchy has no such level")
+    if sound:
+        yield check_labels(certificate, held)
+    columns = {column["name"]: column["labels"] for column in certificate["columns"]}
+    same = all(
+        held[name].has_tree(columns[name], levels[name], tree) for name, tree in said.trees.items() if name in held
+    )
+    yield Check("the distances of values are the policy's, where it states them", same, "they are others")
+    seen = {n for n, adversary in enumerate(release.adversaries) if adversary.earlier_table is not None}
+    yield Check("earlier tables are stated where they count", seen == set(said.seen), "others are")
+    fixed = {name: 0 if a["level"] is None else a["level"] for name, a in listed.items() if name not in said.chosen}
+    named = set(fixed) if release.recoding == "local" else set(listed)
+    same = set(levels) == named and {name: levels[name] for name in fixed} == fixed
+    yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
+    beliefs = [{key: entry[key] for key in REACHED} for entry in promise["adversaries"]]
+    stated = state(said, beliefs).is_in(certificate) and promise["together"] is None
+    yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def settled_again(certificate: Mapping[str, Any]) -> GeneralizationSettled:
+    """What the table withstands, and what of it was fixed."""
+    said, listed = _said(certificate), published_attributes(certificate)
+    names = all_columns(certificate)
+    settings = GeneralizationSettings(
+        attributes=(),
+        quasi=tuple(name for name in names if name not in said.labels),
+        sensitive=tuple(said.labels),
+        fixed={name: listed[name]["level"] or 0 for name in names if name not in said.chosen},
+        demands=tuple(said.demands),
+        minimise=said.release.minimise,
+        suppression=said.release.suppression,
+        seconds=said.release.time_limit,
+        local=said.release.recoding == "local",
+    )
+    return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping)
+
+
+def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
+    """Groups are made of all columns."""
+    return all_columns(certificate)
+
+
+def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    """Every group withstands every adversary and keeps every requirement."""
+    said = _said(certificate)
+    quasi = [name for name in table.names if name not in said.labels]
+    if not table.total:
+        yield Check("the table holds records", holds=False, detail="it is empty")
+        return
+    groups = groups_of(table, quasi, list(said.labels))
+    for demand in said.demands:
+        failing = int(demand.requirement.failing(groups.of(demand)).sum())
+        yield Check(f"the table has {demand.name}", failing == 0, f"{failing} groups fail")
+    stated = [{key: entry[key] for key in REACHED} for entry in certificate["promise"]["adversaries"]]
+    yield Check("the belief ratios are the table's", reached(said.demands, groups) == stated, "they are others")
+
+
+def _said(certificate: Mapping[str, Any]) -> Said:
+    """What a certificate's statement follows from, found again from its policy and columns."""
+    mechanism, release = certificate["mechanism"], section_of(certificate)
+    listed = published_attributes(certificate)
+    columns = {column["name"]: column["labels"] for column in certificate["columns"]}
+    labels = {name: columns[name] for name in columns if listed[name]["role"] == "sensitive"}
+    seen = {
+        number: [entry["seen"][MISSING if label is None else label] for label in labels[entry["sensitive"]]]
+        for number, entry in enumerate(mechanism["adversaries"])
+        if entry["seen"] is not None
+    }
+    used: dict[str, list[list[int]]] = {}
+
+    def tree(name: str) -> list[list[int]]:
+        used[name] = mechanism["trees"][name]
+        return used[name]
+
+    return Said(
+        release=release,
+        demands=demands_of(release, labels, seen=seen.__getitem__, tree=tree),
+        labels=labels,
+        levels=mechanism["levels"],
+        chosen=sorted(name for name, a in listed.items() if a["role"] == "quasi" and a["level"] is None),
+        seen=seen,
+        trees=used,
+        dropping=sorted(name for name, a in listed.items() if a["missing"] == "drop"),
+    )
+
+
+# --- counts -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,417 @@
+"""Statistics of the table before it was randomised, from the published folder alone.
+
+Cross-tabulations and means speak of the people of the table: their errors are those of the randomisation (see
+`inversion` for the proofs). Tests of independence and odds ratios (`association`) speak of a population of which the
+table is a sample.
+
+**Means.** m = Σ_v v·x̂_v/Σ_v x̂_v within a group is a ratio of two linear functions p·y and n·y of the released counts.
+By the delta method its variance is that of (p − m·n)·y divided by (n·y)², and the variance of a linear function is
+estimated without bias as in `inversion`: Σ_w (p_w − m·n_w)² y_w − Σ_v (v − m)² x̂_v.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from incrowd.core.errors import ParameterError
+from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
+from incrowd.mechanisms.base import (
+    Estimates,
+)
+from incrowd.mechanisms.generalization.association import Association, associate
+from incrowd.mechanisms.pram.blocks import Block, backward, fold
+from incrowd.mechanisms.pram.inversion import NORMAL_95, Floats, General, Inversion, KeptAxis, invert, likeliest
+from incrowd.mechanisms.pram.state import blocks_of
+from incrowd.theory.randomisation import RetentionReplacement
+
+METHODS = ("inverse", "em")
+MOST_CELLS = 1_000_000
+_CELLS_FOR_BOTH = 5_000
+_SMALL_TABLE = 300  # records, below which normal intervals are to be read with care
+_RARELY = 10  # released fewer times, a value under invariant PRAM has an upper limit by the Poisson law
+_FEWEST_ERRORS = 3.0  # a group not known to be so far from empty has no mean: the delta method would say anything
+_NUMBER = r"[-−]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_EXACT = re.compile(_NUMBER, re.IGNORECASE)
+_BIN = re.compile(rf"[\[(]({_NUMBER}), ({_NUMBER})[)\]]", re.IGNORECASE)
+_RANGE = re.compile(rf"({_NUMBER}) to ({_NUMBER})", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class PramEstimate:
+    """One cell of a cross-tabulation.
+
+    Attributes:
+        values: the labels of the columns asked for, None for missing.
+        estimate: the number of people, without bias; it may be below zero.
+        standard_error: of that number, from the randomisation.
+        low: the lower end of a 95% confidence interval, not below zero.
+        high: its upper end.
+        em: the likeliest number, never below zero, if it was asked for or is quickly found.
+    """
+
+    values: tuple[str | None, ...]
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    em: float | None
+
+
+@dataclass(frozen=True)
+class PramMean:
+    """The mean of a column in one group: its standard error, a 95% interval, and the number of people it is over."""
+
+    values: tuple[str | None, ...]
+    mean: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    people: float
+
+
+@dataclass(frozen=True)
+class PramEstimates(Estimates):
+    """Estimates from a randomised table.
+
+    Attributes:
+        records: the number of records of the table, which is public.
+        em_gap: the likelihood of the likeliest numbers found is at most so much below the largest, in logarithm.
+        means: of a column, if asked for.
+        association: how two columns go together; None unless there are two, or where there are too many cells.
+    """
+
+    records: int
+    em_gap: float | None
+    means: tuple[PramMean, ...]
+    association: Association | None
+
+
+@dataclass(frozen=True, eq=False)
+class Tabulation:
+    """Released counts by some columns, laid out along axes that were randomised independently.
+
+    Attributes:
+        by: the columns, in the order asked for.
+        axes: how each axis was randomised.
+        released: the released counts, one axis after the other.
+        shown: for each axis the columns shown of it, by their positions in `by`.
+        sizes: how many values each of the columns has.
+    """
+
+    by: tuple[str, ...]
+    axes: tuple[Inversion, ...]
+    released: Floats
+    shown: tuple[tuple[int, ...], ...]
+    sizes: tuple[int, ...]
+
+    def arranged(self, cells: Floats) -> Floats:
+        """Cells along the shown axes as an array with one axis for each column asked for."""
+        places = [place for axis in self.shown for place in axis]
+        unfolded = cells.reshape([self.sizes[place] for place in places])
+        return np.transpose(unfolded, np.argsort(places))
+
+
+def tabulate(
+    blocks: Sequence[Block], table: Counted, by: Sequence[str], *, invariant: bool = False, most: int = MOST_CELLS
+) -> Tabulation:
+    """The released counts by these columns, each once.
+
+    What a few columns see of a retention-replacement of several is one with the same ρ. Of any other matrix over
+    several columns the whole is needed, and what was not asked for is summed out afterwards.
+    """
+    axes: list[Inversion] = []
+    lengths: list[int] = []
+    shown = []
+    for block in blocks:
+        asked = [name for name in block.names if name in by]
+        if not asked:
+            continue
+        if isinstance(block.law, RetentionReplacement) and not invariant:
+            law = RetentionReplacement(block.law.retention, math.prod(len(table[name].labels) for name in asked))
+            axes.append(KeptAxis(law))
+        else:
+            axes.append(_general(block, table, asked, invariant=invariant))
+        lengths.append(axes[-1].size)
+        shown.append(tuple(by.index(name) for name in asked))
+    cells = math.prod(lengths)
+    if cells > most:
+        raise ParameterError(
+            f"These columns have {cells:,} combinations of values; at most {most:,} can be estimated at once.",
+            code="parameter-range",
+            remedy="Ask for fewer columns.",
+            details={"cells": cells, "most": most},
+        )
+    columns = columns_of(blocks, by, invariant=invariant)
+    part = table.project(columns)
+    released = np.zeros(cells)
+    released[fold([part[n].codes for n in columns], [len(part[n].labels) for n in columns])] = part.counts
+    return Tabulation(
+        tuple(by), tuple(axes), released.reshape(lengths), tuple(shown), tuple(len(table[n].labels) for n in by)
+    )
+
+
+def columns_of(blocks: Sequence[Block], by: Sequence[str], *, invariant: bool) -> list[str]:
+    """The columns whose counts `tabulate` needs: those asked for, and what a matrix has redrawn together with them."""
+    columns: list[str] = []
+    for block in blocks:
+        asked = [name for name in block.names if name in by]
+        apart = isinstance(block.law, RetentionReplacement) and not invariant
+        columns += asked if apart or not asked else block.names
+    return columns
+
+
+def can_be_undone(blocks: Sequence[Block], table: Counted, name: str, *, invariant: bool = False) -> bool:
+    """Whether a column can be estimated: not if it was redrawn without regard to its value, or nearly so."""
+    try:
+        whole = tabulate(blocks, table, [name], invariant=invariant)
+        invert(whole.axes, whole.released)
+    except ParameterError:
+        return False
+    return True
+
+
+def _general(block: Block, table: Counted, asked: Sequence[str], *, invariant: bool) -> General:
+    matrix = block.law.matrix()
+    sizes = [len(table[name].labels) for name in block.names]
+    if invariant:
+        # The released shares estimate the true ones, from which the second step was computed.
+        part = table.project(block.names)
+        counts = np.zeros(block.size, dtype=np.int64)
+        counts[fold([part[name].codes for name in block.names], sizes)] = part.counts
+        matrix = matrix @ np.array([[float(entry) for entry in row] for row in backward(block, counts.tolist())])
+        absent = np.flatnonzero(counts == 0)  # nothing leads to them: they are taken to be absent from the table, too
+        matrix[absent] = 0.0
+        matrix[absent, absent] = 1.0
+    codes = dict(zip(block.names, np.unravel_index(np.arange(block.size), sizes), strict=True))
+    shown = fold([codes[name] for name in asked], [len(table[name].labels) for name in asked])
+    return General(np.asarray(matrix, dtype=np.float64), shown)
+
+
+def reconstruct(
+    certificate: Mapping[str, Any],
+    table: Counted,
+    by: Sequence[str],
+    method: str | None = None,
+    mean: str | None = None,
+) -> PramEstimates:
+    """A cross-tabulation of the table before it was randomised.
+
+    Args:
+        certificate: of the release.
+        table: the released one.
+        by: the columns; they are there.
+        method: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too, however long it takes; by
+            default they are given where that is quick.
+        mean: a column whose mean is wanted in each group.
+    """
+    if method not in (None, *METHODS):
+        raise ParameterError(
+            "There is no such method.", code="parameter-range", remedy=f"Choose {' or '.join(METHODS)}."
+        )
+    by = list(dict.fromkeys(by))
+    blocks, invariant = blocks_of(certificate), bool(certificate["mechanism"]["invariant"])
+    whole = tabulate(blocks, table, by, invariant=invariant)
+    estimate, variance = (whole.arranged(cells) for cells in invert(whole.axes, whole.released))
+    em, gap, notes, seldom = None, None, [_ERRORS], np.zeros_like(estimate)
+    if method == "em" or (method is None and whole.released.size <= _CELLS_FOR_BOTH):
+        best = likeliest(whole.axes, whole.released)
+        em, gap = whole.arranged(best.counts), best.gap
+        if gap > 1.0:
+            notes.append(f"The likeliest numbers are rough: their likelihood may be e^{gap:.3g} times too small.")
+    if invariant:
+        notes.append("The randomisation was computed from the true shares; errors of columns together are approximate.")
+        if len(whole.axes) == 1:
+            variance = whole.arranged(own_variance(whole))
+        seldom = whole.arranged(rare_limits(whole))
+        if seldom.any():
+            notes.append(_RARE)
+    if table.total < _SMALL_TABLE:
+        notes.append(_FEW)
+    means: tuple[PramMean, ...] = ()
+    if mean is not None:
+        kind = certificate["policy"]["attributes"].get(mean, {}).get("type")
+        means = _means(blocks, table, by, mean, invariant=invariant, whole_numbers=kind == "integer")
+        notes.append(_MIDDLES)
+        if any(group.mean is None for group in means):
+            notes.append(_NO_MEAN)
+    return PramEstimates(
+        by=tuple(by),
+        rows=tuple(_rows([table[name].labels for name in by], estimate, variance, seldom, em, table.total)),
+        notes=tuple(notes),
+        records=table.total,
+        em_gap=gap,
+        means=means,
+        association=associate(whole, estimate, [table[name].labels for name in by]) if len(by) == 2 else None,
+    )
+
+
+def own_variance(whole: Tabulation) -> Floats:
+    """The variance of released counts that are their own estimate, as invariant PRAM makes them.
+
+    Given the table they are sums of independent indicators: Var(y_j) = Σ_u x_u S_uj(1 − S_uj), with S_uj the chance
+    that u is released as something shown as j, and the released counts in place of x.
+    """
+    (axis,) = whole.axes
+    chances = axis.summed(axis.forward(np.eye(axis.size), 0), 0).T
+    return np.asarray(whole.released @ (chances * (1 - chances)), dtype=np.float64)
+
+
+def rare_limits(whole: Tabulation) -> Floats:
+    """What the numbers of rare values under invariant PRAM are not above, with 97.5%; 0 for those that are not rare.
+
+    A released count y of one column is a sum of independent indicators whose mean is the true number x. For c ≤ x − 1,
+    P[y ≤ c] is then at most what it is for a binomial law of mean x (Hoeffding 1956), and that at most what it is for a
+    Poisson law (Anderson, Samuels 1967). So the Poisson law's own upper limit holds for x, and the variance, which is
+    estimated by 0 where y is 0, is not needed. Of several columns, a cell has no more people than each of its values.
+    """
+    from scipy.special import gammaincinv
+
+    few = _RARELY if len(whole.axes) == 1 else 1
+    cells = whole.released
+    for i, axis in enumerate(whole.axes):
+        cells = axis.summed(cells, i)
+    limits = np.zeros_like(cells)
+    for i in range(cells.ndim):
+        seen = cells.sum(axis=tuple(j for j in range(cells.ndim) if j != i), keepdims=True)
+        limits = np.maximum(limits, np.where(seen < few, gammaincinv(seen + 1, 0.975), 0.0))
+    return np.asarray(limits, dtype=np.float64)
+
+
+_RARE = (
+    "Values that are seldom in the release, or not at all, may still be a few people's: their intervals reach up to "
+    "the Poisson law's limit, however small the standard error."
+)
+_FEW = "There are few records: the intervals, which rest on the normal distribution, are rough."
+_NO_MEAN = "Groups whose number of people is not known to be far from zero have no mean."
+_ERRORS = (
+    "Standard errors and 95% intervals are those of the randomisation: they speak of the people of the table. "
+    "Estimates may be below zero; what is summed up may be summed up from them."
+)
+_MIDDLES = "For a mean, a value that is an interval counts as its middle; missing values are left out."
+
+
+def _rows(
+    labels: Sequence[Sequence[str | None]],
+    estimate: Floats,
+    variance: Floats,
+    seldom: Floats,
+    em: Floats | None,
+    records: int,
+) -> list[PramEstimate]:
+    errors = np.sqrt(variance)
+    low, high = (np.clip(estimate + side * NORMAL_95 * errors, 0.0, records) for side in (-1, 1))
+    high = np.minimum(np.maximum(high, seldom), records)
+    return [
+        PramEstimate(
+            tuple(texts[i] for texts, i in zip(labels, at, strict=True)),
+            float(estimate[at]),
+            float(errors[at]),
+            float(low[at]),
+            float(high[at]),
+            None if em is None else float(em[at]),
+        )
+        for at in np.ndindex(estimate.shape)
+    ]
+
+
+def _means(
+    blocks: Sequence[Block], table: Counted, by: Sequence[str], column: str, *, invariant: bool, whole_numbers: bool
+) -> tuple[PramMean, ...]:
+    others = [name for block in blocks for name in block.names if name not in by]
+    if column not in others:
+        raise ParameterError(
+            f"The mean of {column!r} is asked for, which the release does not have or which the groups are made by.",
+            code="column-unknown",
+            remedy=f"Name another column of the release: {', '.join(others)}.",
+        )
+    labels = table[column].labels
+    numbers = [None if label is None else middle(label, whole=whole_numbers) for label in labels]
+    if strange := [
+        label for label, number in zip(labels, numbers, strict=True) if label is not None and number is None
+    ]:
+        unbounded = all("∞" in label for label in strange)
+        raise ParameterError(
+            f"{column!r} has an interval without an end, which has no middle, so there is no mean."
+            if unbounded
+            else f"Not all values of {column!r} are numbers or intervals with two ends, so it has no mean.",
+            code="column-type",
+            remedy="Choose another column; a release whose policy closes that interval would have a mean."
+            if unbounded
+            else "Choose a column of numbers.",
+        )
+    counted = np.array([number is not None for number in numbers], dtype=np.float64)
+    values = np.array([0.0 if number is None else number for number in numbers])
+    values = values - (centre := float(values.mean()))  # near zero, where squares lose least
+
+    whole = tabulate(blocks, table, [*by, column], invariant=invariant)
+    cells = whole.arranged(invert(whole.axes, whole.released)[0])
+    people, total = cells @ counted, cells @ (values * counted)
+    squares = _squares(whole, values * counted, counted)
+    means = []
+    shown = [table[name].labels for name in by]
+    for at in np.ndindex(people.shape):
+        group = tuple(texts[i] for texts, i in zip(shown, at, strict=True))
+        spread = math.sqrt(max(float(squares[2][at] - people[at]), 0.0))
+        if people[at] <= _FEWEST_ERRORS * spread:
+            means.append(PramMean(group, None, None, None, None, float(people[at])))
+            continue
+        m = float(total[at] / people[at])
+        variance = float(squares[0][at] - 2 * m * squares[1][at] + m * m * squares[2][at])
+        variance -= float(np.sum((values - m) ** 2 * counted * cells[at]))
+        error = math.sqrt(max(variance, 0.0)) / float(people[at])
+        m += centre
+        means.append(PramMean(group, m, error, m - NORMAL_95 * error, m + NORMAL_95 * error, float(people[at])))
+    return tuple(means)
+
+
+def _squares(whole: Tabulation, first: Floats, second: Floats) -> tuple[Floats, Floats, Floats]:
+    """Σ_w (p·p), (p·n) and (n·n) y_w in each group, p and n being what sums the last column with these weights."""
+    last = len(whole.by) - 1
+    place = next(i for i, shown in enumerate(whole.shown) if last in shown)
+    axis, inner = whole.axes[place], whole.shown[place]
+    sizes = [whole.sizes[i] for i in inner]
+    others = tuple(i for i in inner if i != last)
+    shown = tuple(others if i == place else columns for i, columns in enumerate(whole.shown))
+    cells = whole.released
+    for i, other in enumerate(whole.axes):
+        if i != place:
+            cells = other.undone(cells, i, squared=True)
+    found = []
+    for pair in ((first, first), (first, second), (second, second)):
+        groups = axis.paired(cells, place, sizes, inner.index(last), *pair)
+        part = Tabulation(whole.by[:last], whole.axes, groups, shown, whole.sizes[:last])
+        found.append(part.arranged(groups))
+    return found[0], found[1], found[2]
+
+
+def middle(label: str, *, whole: bool = False) -> float | None:
+    """The number that a label stands for: a number itself, or the middle of an interval with two ends.
+
+    Of `whole` numbers, [0, 10) holds 0 to 9, whose middle is 4.5.
+    """
+    text = label.replace("−", "-")
+    if _EXACT.fullmatch(text):
+        return float(text)
+    found = _BIN.fullmatch(text) or _RANGE.fullmatch(text)
+    if found is None:
+        return None
+    low, high = float(found[1]), float(found[2])
+    if whole:
+        first = math.floor(low) + 1 if text.startswith("(") else math.ceil(low)
+        last = math.ceil(high) - 1 if text.endswith(")") else math.floor(high)
+        low, high = (first, last) if first <= last else (low, high)
+    return (low + high) / 2
+
+
+def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
+    """Statistics of the table before it was randomised."""
+    from incrowd.mechanisms.pram.estimate import reconstruct
+
+    return reconstruct(certificate, table, by, **options)

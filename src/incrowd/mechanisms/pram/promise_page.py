@@ -1,0 +1,179 @@
+"""What a randomised table promises, in words, in numbers for one person, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from incrowd.core.numbers import few_digits, number
+from incrowd.mechanisms.base import Statement
+from incrowd.mechanisms.pram.settle import PramPromise
+from incrowd.mechanisms.pram.state import factor, says_nothing
+from incrowd.mechanisms.sampled_crowd.promise_page import at_least, at_most, guess, share, share_down, share_up
+from incrowd.reports.page import Content, Fact, Html, formula, heading, paragraph, points, table, tag
+
+_FEARED = (0.001, 0.01, 0.1, 0.5, 0.9)
+
+
+def facts(promise: PramPromise) -> list[Fact]:
+    """The numbers to see first."""
+    return [
+        Fact("k", _down(promise.k), "linking a person to a record succeeds at most once in k"),
+        Fact("ε₀", _up(promise.local_epsilon), "for one record, if one knew whose it is"),
+        Fact("ε", _up(promise.epsilon), "for the whole table, shuffled"),
+        Fact("δ", number(promise.delta), "a probability on top of that"),
+    ]
+
+
+def told(promise: PramPromise, statement: Statement) -> list[Content]:
+    """The section on what is promised."""
+    parts = statement.promise["parts"]
+    rows = [
+        [
+            "nobody is linked",
+            f"k = {_down(promise.k)}",
+            "whoever knows anything about the data, even all of it",
+            parts["linking"]["theorem"],
+        ],
+        [
+            "a record says little",
+            f"ε₀ = {_up(promise.local_epsilon)}",
+            "whoever knows which record is whose: the publisher, a thief",
+            parts["local"]["theorem"],
+        ],
+        [
+            "the table says little",
+            f"ε = {_up(promise.epsilon)}, δ = {number(promise.delta)}",
+            "everybody who has this table, in which records have no order",
+            parts["central"]["theorem"],
+        ],
+    ]
+    stated = [(promise.epsilon, promise.delta), (promise.local_epsilon, 0.0)]
+    chances = [[share(p), f"{share_down(at_least(p, stated))} to {share_up(at_most(p, stated))}"] for p in _FEARED]
+    guessed = share_up(guess(stated))
+    empty = says_nothing(promise)
+    return [
+        *([_warning(empty)] if empty else []),
+        paragraph(
+            "Three promises hold at once. Each is a theorem about how the table was made, and none depends on what "
+            "anyone knows, or on how clever they are."
+        ),
+        table("The promises, side by side", ["promise", "number", "against", "theorem"], rows),
+        heading("What that means for one person"),
+        points(
+            [
+                (
+                    tag("b", "Which record is mine?"),
+                    (
+                        " Somebody who knew everybody’s true values, and searched this table for you, would be right "
+                        f"with a probability of at most 1 in {_down(promise.k)}."
+                    ),
+                ),
+                (
+                    tag("b", "What if they knew which one is mine?"),
+                    (
+                        " Even then every value in it may have come from chance: whatever your true values are, that "
+                        "record is at most e"
+                    ),
+                    tag("sup", "ε₀"),
+                    f" = {factor(promise.local_epsilon)} times as likely as with any others.",
+                ),
+                (
+                    tag("b", "What can be learnt about me from the whole table?"),
+                    (
+                        (
+                            " Possibly much: ε is too large to promise anything. The table below "
+                            if "central" in empty
+                            else " Very little that would not be learnt if you had answered something else: the table "
+                            "below "
+                        )
+                        + "says how much your record can change what happens."
+                    ),
+                ),
+            ]
+        ),
+        paragraph(
+            "Think of something that you would not like to happen because of this table. If it would come about with "
+            "the probability on the left had your record been another, then with your true record its probability "
+            "stays within these bounds:"
+        ),
+        table(
+            "How much your record can change what happens",
+            [
+                "had your record been another",
+                f"with your record: (ε, δ) = ({_up(promise.epsilon)}, {number(promise.delta)})",
+            ],
+            chances,
+            numbers=(0, 1),
+        ),
+        paragraph(
+            "Someone who knows all other records, and for whom a fair coin has decided which of two possible records "
+            f"is yours, guesses right with probability {guessed} at most; without the table it is 50%."
+        ),
+        formula("P[M(D) ∈ S] ≤ e", tag("sup", "ε"), " · P[M(D′) ∈ S] + δ"),
+        paragraph(
+            "M is the making of this table, S any set of tables, and D and D′ are any two tables of the same number of "
+            "records that differ in one of them (“replace-one”). The number of records is not protected: whether "
+            "somebody is in the data at all must not be a secret."
+        ),
+        heading("What is not promised"),
+        points(
+            [
+                (
+                    "That nothing can be learnt about you. If the table shows that most people like you have something "
+                    "in common, others may conclude it of you, too, and could without your record."
+                ),
+                "Anything about several records at once. Of a family of g it is weaker: g · ε₀, g · ε and a larger δ.",
+                (
+                    "Anything about other releases. What else is published about the same people adds to what is "
+                    "revealed; the publisher’s ledger adds up ε and δ. k does not add up at all: it speaks of this "
+                    "table alone."
+                ),
+                "That a single row is true. Any value in it may have come from chance.",
+            ]
+        ),
+    ]
+
+
+_PARTS = {"linking": "k, on linking", "local": "ε₀, on one record", "central": "ε, on the whole table"}
+
+
+def _warning(empty: Sequence[str]) -> Html:
+    """Said before everything else where a number is so bad that its promise is empty."""
+    return tag(
+        "div",
+        paragraph(
+            tag("b", "Not every promise here says something. "),
+            (
+                "With the numbers of this release, practically nothing is promised by "
+                f"{' and '.join(_PARTS[part] for part in empty)}. Who needs that promise must keep less of the values."
+            ),
+        ),
+        class_="aside",
+    )
+
+
+def nothing(statement: Statement) -> list[Content]:
+    """The same for invariant PRAM."""
+    return [
+        tag(
+            "div",
+            paragraph(tag("b", "Nothing is proved about this table. "), statement.promise["in_words"]),
+            class_="aside",
+        ),
+        paragraph(
+            "How hard it is to learn something about a person from it depends on the data and on how much was kept. "
+            "Rare values are protected least: what looks like one comes from a frequent value, or is true. The same "
+            "transition probabilities without the second step would have been covered by three theorems."
+        ),
+    ]
+
+
+def _up(value: float, digits: int = 4) -> str:
+    """Rounded up: a page may not promise more than the numbers do."""
+    return number(few_digits(Decimal(repr(value)), digits, up=True), digits)
+
+
+def _down(value: float) -> str:
+    """Rounded down."""
+    return number(few_digits(Decimal(repr(value)), 4, up=False))

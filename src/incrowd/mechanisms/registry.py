@@ -1,0 +1,28 @@
+"""Every mechanism there is. Adding one is a folder, and a line here."""
+
+from __future__ import annotations
+
+from incrowd.core.errors import InputError
+from incrowd.mechanisms.base import AnyMechanism
+from incrowd.mechanisms.generalization import GeneralizationMechanism
+from incrowd.mechanisms.pram import PramMechanism
+from incrowd.mechanisms.sample import SampleMechanism
+from incrowd.mechanisms.sampled_crowd import SampledCrowdMechanism
+
+MECHANISMS: dict[str, AnyMechanism] = {
+    "sampled_crowd": SampledCrowdMechanism(),
+    "generalization": GeneralizationMechanism(),
+    "sample": SampleMechanism(),
+    "pram": PramMechanism(),
+}
+
+
+def mechanism_named(name: str) -> AnyMechanism:
+    """The mechanism of a release that was read from somewhere.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name not in MECHANISMS:
+        raise InputError("It was made by a mechanism that this version does not know.", code="release-unreadable")
+    return MECHANISMS[name]

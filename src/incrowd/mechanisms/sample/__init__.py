@@ -1,0 +1,116 @@
+"""A plain random sample (Chaudhuri, Mishra)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
+from incrowd.mechanisms.sample.section import Sample
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.mechanisms.promises import Promise
+    from incrowd.mechanisms.sample.draw import SampleOutcome
+    from incrowd.mechanisms.sample.settle import SampleSettled
+    from incrowd.policy import Policy
+    from incrowd.randomness import RandomSource
+
+
+class SampleMechanism(Mechanism[Sample, "SampleSettled", "Histogram", "SampleOutcome"]):
+    """A plain random sample (Chaudhuri, Mishra)."""
+
+    title = "Plain sample"
+    summary = "A sample of the table as it is, at the largest safe rate. Weaker than differential privacy."
+    form = (
+        FormField("epsilon", "ε"),
+        FormField("delta", "δ"),
+        FormField("rate", "rate (empty: the largest)"),
+        FormField("rows_unknown", "rows that may change"),
+    )
+    start: ClassVar = {"epsilon": "0.5", "delta": "0.05"}
+    section = Sample
+    claimed = (
+        "that epsilon and delta hold at this rate: that depends on the whole table, which only the publisher has",
+        "that the table published was drawn from the publisher's data as described, once",
+        "that each record was sampled independently with the stated rate, from unpredictable bits",
+    )
+    policy_note = """\
+# The policy as it was carried out, to be reviewed, and to be used again on another table. What was found by looking at
+# this table (the rate, or what a planned rate promises) is found anew for each table.
+"""
+
+    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SampleSettled:
+        from incrowd.mechanisms.sample.settle import settle
+
+        return settle(self.section_in(policy), policy, attributes, copies)
+
+    def prepare(self, settings: SampleSettled, table: Histogram, tell: Tell) -> tuple[SampleSettled, Histogram]:
+        from incrowd.mechanisms.sample.settle import prepare
+
+        return prepare(settings, table, tell)
+
+    def spending(self, settings: SampleSettled) -> Promise:
+        from incrowd.mechanisms.sample.settle import spending
+
+        return spending(settings)
+
+    def together(self, settings: SampleSettled, copies: int) -> dict[str, Any] | None:
+        from incrowd.mechanisms.sample.state import together
+
+        return together(settings, copies)
+
+    def draw(self, settings: SampleSettled, prepared: Histogram, source: RandomSource) -> Made[SampleOutcome]:
+        from incrowd.mechanisms.sample.draw import draw
+
+        return draw(settings, prepared, source)
+
+    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+        from incrowd.mechanisms.sample.state import check_promise
+
+        return check_promise(certificate)
+
+    def settled_again(self, certificate: Mapping[str, Any]) -> SampleSettled:
+        from incrowd.mechanisms.sample.state import settled_again
+
+        return settled_again(certificate)
+
+    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+        from incrowd.mechanisms.sample.state import check_table
+
+        return check_table(certificate, table)
+
+    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+        from incrowd.mechanisms.sample.state import columns_needed
+
+        return columns_needed(certificate, by, **options)
+
+    def estimate(
+        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
+    ) -> Estimates:
+        from incrowd.mechanisms.sample.estimate import estimate
+
+        return estimate(certificate, table, by, **options)
+
+    def public_report(
+        self, policy: Policy, settings: SampleSettled, published: Histogram, statement: Statement, *, void: str | None
+    ) -> bytes:
+        from incrowd.mechanisms.sample.report import public_report
+
+        return public_report(policy, settings, published, statement, void=void)
+
+    def internal_files(
+        self,
+        policy: Policy,
+        attributes: Sequence[CodedAttribute],
+        settings: SampleSettled,
+        table: Histogram,
+        made: Made[SampleOutcome],
+        *,
+        void: str | None,
+    ) -> dict[str, bytes]:
+        from incrowd.mechanisms.sample.report import internal_report
+
+        report = internal_report(policy, attributes, settings, table, made, void=void)
+        return {"report.html": report}

@@ -1,0 +1,143 @@
+"""Planning a plain sample: the largest safe rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from incrowd.core.errors import ParameterError, UnreachableError
+from incrowd.reports.svg import Axis, Line, Mark, line_chart
+from incrowd.theory.profile import Relation
+from incrowd.theory.sampling import ValueClasses
+
+
+@dataclass(frozen=True)
+class SampleTheorem:
+    """What Theorem 3 or 7 of the paper allows: a rate, the ε it promises there, and how many values it calls rare."""
+
+    rate: float
+    epsilon: float
+    rare: int
+
+
+@dataclass(frozen=True)
+class SamplePlan:
+    """A rate of a plain sample of one table, and what it promises (Chaudhuri, Mishra).
+
+    Attributes:
+        rate: each row is sampled with this probability.
+        epsilon: what changing rows can do to the likelihood of the sample, less 1.
+        delta: the probability of a sample of which that is not true.
+        rows_unknown: c, how many rows may be changed.
+        exact: whether no larger rate, or for a planned one no smaller promise, would do; if not, the true largest
+            rate is at most `rate_at_most`.
+        rate_at_most: an upper bound on the largest rate; a planned rate itself.
+        theorem: the paper's own rate, or None where its theorem gives none.
+        classes: how many distinct rows are rare, infrequent and common at this rate.
+        distinct: the number of distinct rows.
+        curve: pairs of a rate and its δ, for drawing; empty unless asked for.
+    """
+
+    rate: float
+    epsilon: float
+    delta: float
+    rows_unknown: int
+    exact: bool
+    rate_at_most: float
+    theorem: SampleTheorem | None
+    classes: ValueClasses
+    distinct: int
+    curve: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def relation(self) -> str:
+        """Tables of the same size that differ in `rows_unknown` rows."""
+        return Relation.REPLACE_ONE.value if self.rows_unknown == 1 else f"replace-{self.rows_unknown}"
+
+
+def plan_sample(
+    counts: ArrayLike,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rate: float | None = None,
+    rows_unknown: int = 1,
+    curve_points: int = 0,
+) -> SamplePlan:
+    """A plain sample of a table given by the counts of its distinct rows: two of ε, δ and the rate give the third.
+
+    The largest safe rate for an ε and a δ; or the δ or the ε that a planned rate promises.
+    """
+    from incrowd.theory import sampling
+
+    if sum(given is None for given in (epsilon, delta, rate)) != 1:
+        raise ParameterError(
+            "Give two of epsilon, delta and rate; the third follows.",
+            code="parameter-combination",
+            remedy="Epsilon and delta give the largest safe rate; a rate with one of them gives what it promises.",
+        )
+    if rate is None and epsilon is not None and delta is not None:
+        best = sampling.largest_rate(counts, epsilon, delta, rows_unknown)
+        rate, at_most, exact = best.rate, best.rate_at_most, best.exact
+    else:
+        epsilon, delta, exact = _promised(counts, epsilon, delta, rate or 0.0, rows_unknown)
+        rate = at_most = rate or 0.0
+    try:
+        found = sampling.theorem_rate(counts, epsilon, delta, rows_unknown)
+        theorem, inner = SampleTheorem(found.rate, found.epsilon, found.rare), found.inner_epsilon
+    except UnreachableError:
+        theorem, inner = None, epsilon
+    rates = np.geomspace(rate / 4, min(1.0, rate * 2), curve_points)
+    return SamplePlan(
+        rate=rate,
+        epsilon=epsilon,
+        delta=delta,
+        rows_unknown=rows_unknown,
+        exact=exact,
+        rate_at_most=at_most,
+        theorem=theorem,
+        classes=sampling.classify(counts, rate, inner, delta, rows_unknown),
+        distinct=int(np.size(np.asarray(counts))),
+        curve=tuple((float(r), sampling.sample_delta(counts, float(r), epsilon, rows_unknown).delta) for r in rates),
+    )
+
+
+def _promised(
+    counts: ArrayLike, epsilon: float | None, delta: float | None, rate: float, rows_unknown: int
+) -> tuple[float, float, bool]:
+    """The ε and δ of a planned rate, one of them given."""
+    from incrowd.theory import sampling
+
+    if epsilon is None:
+        least = sampling.sample_epsilon(counts, rate, delta or 0.0, rows_unknown)
+        if least.epsilon == 0.0:
+            raise UnreachableError(
+                f"At rate {rate:g} nothing is sampled, but for a probability of {least.delta:.3g}.",
+                code="unreachable",
+                remedy="Plan a higher rate, or accept a smaller delta.",
+            )
+        return least.epsilon, delta or 0.0, least.exact
+    reached = sampling.sample_delta(counts, rate, epsilon, rows_unknown)
+    if reached.delta >= 1.0:
+        raise UnreachableError(
+            f"At rate {rate:g} practically no sample keeps epsilon = {epsilon:g}.",
+            code="unreachable",
+            remedy="Lower the rate, or accept a larger epsilon.",
+        )
+    return epsilon, reached.delta, reached.exact
+
+
+def draw_sample(plan: SamplePlan) -> str:
+    rates, deltas = zip(*plan.curve, strict=True) if plan.curve else ((plan.rate,), (plan.delta,))
+    marks = [Mark(plan.rate, plan.delta, f"p = {plan.rate:.3g}")]
+    if plan.theorem is not None:
+        marks.append(Mark(plan.theorem.rate, plan.delta, f"the paper's theorem: {plan.theorem.rate:.2g}"))
+    return line_chart(
+        f"INTERNAL: a plain sample of a table with {plan.distinct:,} distinct rows",
+        Axis("sampling rate", log=True),
+        Axis("δ, the probability of a telling sample", log=True, low=plan.delta / 100, high=1.0),
+        [Line("exact", rates, deltas)],
+        marks,
+    )

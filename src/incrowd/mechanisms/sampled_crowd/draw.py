@@ -1,0 +1,132 @@
+"""Sample, recode, and publish only crowds of k (Li, Qardaji, Su).
+
+*Precondition.* The histogram counts the full table on its declared domains, one record per person. The levels are
+fixed in the policy, or chosen here on the full table with their own share of ε; they are never chosen on the sample.
+
+*Promise.* (ε,δ)-DP for adding or removing one record, with ε = ε₁ + ε₂ and δ the exact δ(k, β, ε₂) of
+`incrowd.theory.crowd`: an ε₁-DP choice of the mapping followed by a sampled crowd under it, by adaptive
+composition.
+
+*What must not be published* for this to hold: the size of the sample and the number of suppressed records. They leave
+this module only inside `CrowdOutcome`, for the publisher's internal report.
+
+If the table itself is a β-sample of the population ("already sampled"), nothing is sampled here, levels must be
+fixed, and the promise is about the population that it was drawn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from incrowd.core.errors import GuaranteeError, InternalError
+from incrowd.hierarchy import CodedAttribute
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import (
+    Made,
+)
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
+from incrowd.mechanisms.sampled_crowd.state import state
+from incrowd.randomness import RandomSource
+from incrowd.recoding.choice import WEIGHT_ONE, choose
+from incrowd.recoding.lattice import Ladder, Lattice
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdOutcome:
+    """What came out.
+
+    Attributes:
+        published: the release: every cell holds k records or more.
+        levels: the level at which each column is shown.
+        sample: the recoded sample before suppression. For the publisher's eyes only.
+        recoded: the full table that the sample was drawn from, as the release shows it. For the publisher's eyes only.
+    """
+
+    published: Histogram
+    levels: Mapping[str, int]
+    sample: Histogram
+    recoded: Histogram
+
+
+def run(
+    table: Histogram,
+    attributes: Sequence[CodedAttribute],
+    fixed: Mapping[str, int],
+    settings: CrowdSettings,
+    source: RandomSource,
+) -> CrowdOutcome:
+    """Choose what is left to choose, sample, recode, suppress.
+
+    Args:
+        table: the full table, raw codes, one column for each attribute.
+        attributes: the attributes in the order of the table's columns.
+        fixed: the levels that the policy fixes.
+        settings: what is promised; checked once more before anything is drawn.
+        source: the random bits.
+    """
+    if not settings.kept:
+        raise InternalError("a sampled crowd was started with settings that do not keep its promise")
+    open_ones = [a.name for a in attributes if a.name not in fixed]
+    if settings.already_sampled and open_ones:
+        raise GuaranteeError(
+            "The table is declared to be a sample already, so its levels cannot be chosen by looking at it.",
+            code="choice-on-sample",
+            remedy="Give every attribute its 'level' in the policy.",
+            details={"without_level": open_ones},
+        )
+    levels = dict(fixed)
+    if open_ones:
+        levels |= choose_levels(table, attributes, fixed, settings)
+    recoded = table.recode({a.name: a.hierarchy.recode(levels[a.name]) for a in attributes})
+    # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one.
+    counts = recoded.counts if settings.already_sampled else source.binomial(recoded.counts, settings.beta)
+    sample = recoded.with_counts(counts)
+    return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded)
+
+
+def choose_levels(
+    table: Histogram, attributes: Sequence[CodedAttribute], fixed: Mapping[str, int], settings: CrowdSettings
+) -> dict[str, int]:
+    """The ε₁-DP choice of the open levels, on the full table and before any sampling."""
+    # Fixed columns take part as they will be published: they split cells, but offer no choice.
+    known = table.recode({a.name: a.hierarchy.recode(fixed[a.name]) for a in attributes if a.name in fixed})
+    share = WEIGHT_ONE // len(attributes)
+    ladders = []
+    for a in attributes:
+        levels = [fixed[a.name]] if a.name in fixed else range(a.hierarchy.height + 1)
+        weights = tuple(information(a, level, share) for level in levels)
+        if a.name in fixed:
+            maps: tuple[np.ndarray, ...] = (np.arange(len(weights[0]), dtype=np.int64),)
+        else:
+            maps = tuple(a.hierarchy.recode(level).to.astype(np.int64) for level in levels)
+        ladders.append(Ladder(maps, weights))
+    node = choose(
+        Lattice(ladders),
+        [known[a.name].codes for a in attributes],
+        known.counts,
+        k=settings.k,
+        beta=settings.beta,
+        epsilon=settings.selection_epsilon,
+    )
+    return {a.name: level for a, level in zip(attributes, node, strict=True) if a.name not in fixed}
+
+
+def information(attribute: CodedAttribute, level: int, whole: int) -> np.ndarray:
+    """What each label at a level still tells, in parts of `whole`: 1 − (values covered − 1)/(values in all − 1)."""
+    covered = attribute.hierarchy.covered(level)
+    total = int(covered.sum())
+    if total == 1:
+        return np.full(len(covered), whole, dtype=np.int64)
+    return (total - covered) * whole // (total - 1)
+
+
+def draw(settings: CrowdSettled, table: Histogram, source: RandomSource) -> Made[CrowdOutcome]:
+    """Choose, sample and suppress; then derive the promise once more from what came out."""
+    outcome = run(table, settings.attributes, settings.fixed, settings.crowd, source)
+    smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.crowd.k
+    if not settings.crowd.kept or smallest < settings.crowd.k:
+        raise InternalError("the release is not what the policy promises")
+    return Made(outcome.published, outcome.levels, state(settings.crowd, outcome.levels, settings.chosen), outcome)

@@ -1,0 +1,243 @@
+"""What a sampled crowd promises, in words, in a formula, in numbers for one person, and as pictures.
+
+Everything here follows from the settings, which are found without looking at any data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from incrowd.core.numbers import number
+from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
+from incrowd.mechanisms.sampled_crowd.plan import draw_crowd
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
+from incrowd.reports.page import Content, figure, formula, heading, paragraph, points, table, tag
+from incrowd.reports.svg import Axis, Line, Mark, line_chart
+from incrowd.theory import crowd
+from incrowd.theory._numbers import round_up
+
+Curve = Sequence[tuple[float, float]]
+
+_FEARED = (0.001, 0.01, 0.1, 0.5, 0.9)
+_POINTS = 24
+
+
+def curve(settings: CrowdSettings) -> Curve:
+    """Pairs (ε, δ) that are all promised at once: the one of the policy, and others on the exact curve."""
+    steps = (settings.crowd_epsilon * i / _POINTS for i in range(_POINTS + 1))
+    exact = [(round_up(settings.selection_epsilon + e), settings.delta_at(e)) for e in steps]
+    return [(settings.epsilon, settings.delta), *exact]
+
+
+def at_most(probability: float, promises: Curve) -> float:
+    """How probable an event can be with a person's record that has this probability without it.
+
+    Each promise gives p' ≤ e^ε p + δ and, for the opposite event, 1 − p ≤ e^ε (1 − p') + δ.
+    """
+    return min(
+        1.0,
+        *(min(_grown(e) * probability + d, 1 - math.exp(-e) * max(0.0, 1 - probability - d)) for e, d in promises),
+    )
+
+
+def at_least(probability: float, promises: Curve) -> float:
+    """How improbable it can be: the opposite event is at most so probable."""
+    return 1 - at_most(1 - probability, promises)
+
+
+def guess(promises: Curve) -> float:
+    """How often anyone can guess right, at most, whether a record is in the data if a fair coin decided that.
+
+    Guessing right has probability ½ + (P(S) − Q(S))/2 for the set S of outputs at which the guess is "in", and
+    P(S) − Q(S) is largest, under (ε,δ), at P(S) = (e^ε + δ)/(1 + e^ε), Q(S) = (1 − δ)/(1 + e^ε).
+    """
+    return min(1.0, *((1 + d * math.exp(-e)) / (1 + math.exp(-e)) for e, d in promises))
+
+
+def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
+    """The section on what is promised."""
+    e, d = settings.epsilon, settings.delta
+    factor = _up(_grown(e), 3)
+    data = "the population's data" if settings.already_sampled else "the data"
+    whole, stated = curve(settings), [(e, d)]
+    rows = [
+        [
+            share(p),
+            f"{share_down(at_least(p, stated))} to {share_up(at_most(p, stated))}",
+            f"{share_down(at_least(p, whole))} to {share_up(at_most(p, whole))}",
+        ]
+        for p in _FEARED
+    ]
+    return [
+        paragraph(
+            "Take any one person. Whatever is done with this release, by anyone, now or later: the probability of any "
+            f"consequence is at most {factor} times what it would be without that person’s record in {data}, plus "
+            f"{number(d)}. The same holds the other way round."
+        ),
+        formula(
+            "P[M(D) ∈ S] ≤ e", tag("sup", "ε"), " · P[M(D′) ∈ S] + δ", tag("br"), f"ε = {number(e)},  δ = {number(d)}"
+        ),
+        paragraph(
+            "M is the making of this release, S any set of releases, and D and D′ are any two tables of which one is "
+            "the other with one record more (“add/remove”). This is (ε, δ)-differential privacy. It holds against "
+            "people who know every other record, know exactly how the release was made, and have any other information "
+            "and any amount of time."
+        ),
+        heading("What that means for one person"),
+        paragraph(
+            "Think of something that you would not like to happen because of this release: an offer refused, a secret "
+            "guessed. If it would come about with the probability on the left without your record, then with your "
+            "record its probability stays within these bounds:"
+        ),
+        table(
+            "How much your record can change what happens",
+            ["without your record", f"promised: (ε, δ) = ({number(e)}, {number(d)})", "by the whole exact curve"],
+            rows,
+            numbers=(0, 1, 2),
+        ),
+        paragraph(
+            "Someone who knows all other records, and for whom a fair coin has decided whether yours is among the "
+            f"data, guesses right with probability {share_up(guess(whole))} at most; without the release it is 50%. "
+            "The policy promises one point of a curve; the last column and this number use all of it."
+        ),
+        heading("Why it holds"),
+        points(
+            [
+                (
+                    "The table is itself a random sample: each person came into it with probability "
+                    if settings.already_sampled
+                    else "Each record was taken with probability ",
+                    (
+                        f"β = {number(settings.beta, 6)}, independently of all others: nobody can be sure that "
+                        "somebody is in it."
+                    ),
+                ),
+                _levels_point(settings),
+                (
+                    f"A combination of values was published only if at least k = {number(settings.k)} sampled records "
+                    "share it. All others were left out, and how many they are is published nowhere."
+                ),
+                _delta_point(settings),
+                ("In the words of the certificate: ", tag("q", grounds)),
+            ]
+        ),
+        heading("What is not promised"),
+        points(
+            [
+                (
+                    "That nothing can be learnt about you. If the release shows that most people like you have "
+                    "something in common, others may conclude it of you, too, and could without your record."
+                ),
+                (
+                    "Anything about several records at once. One record is one person: of a family of g the promise is "
+                    "weaker, with g · ε in place of ε and a larger δ."
+                ),
+                (
+                    "Anything about other releases. What else is published about the same people adds to what is "
+                    "revealed; the publisher’s ledger keeps account of that for one data set."
+                ),
+                "That everything is there. Rare combinations are missing on purpose.",
+            ]
+        ),
+    ]
+
+
+def _levels_point(settings: CrowdSettings) -> str:
+    if settings.selection_epsilon:
+        return (
+            "How coarsely each column is shown was chosen on the full table by a randomised procedure that spent "
+            f"ε₁ = {number(settings.selection_epsilon)} of ε; the sampling came after it and independently of it."
+        )
+    return "How coarsely each column is shown was fixed beforehand, without looking at the table."
+
+
+def _delta_point(settings: CrowdSettings) -> str:
+    left = settings.crowd_epsilon
+    said = (
+        f"With these β and k, δ is in fact {number(round_up(settings.exact_delta), 3)} at "
+        f"ε{'₂' if settings.selection_epsilon else ''} = {number(left)}, no more than the {number(settings.delta)} "
+        "promised. That is exact: no smaller number would be true."
+    )
+    paper = crowd.paper_bound(left, settings.delta, settings.k, settings.beta)
+    if paper is None:
+        return said
+    needed = "" if paper.k is None or paper.k <= settings.k else f" and would ask for crowds of {paper.k:,}"
+    return f"{said} Theorem 5 of Li, Qardaji and Su bounds it by {number(paper.delta, 3)}{needed}."
+
+
+def trade_off(settings: CrowdSettings) -> list[Content]:
+    """The section with the curves behind the promise."""
+    plan = crowd.CrowdPlan(
+        settings.epsilon, settings.delta, settings.k, settings.beta, settings.selection_epsilon, paper=None
+    )
+    likely = hidden_at_most(settings.k, settings.beta)
+    return [
+        paragraph(
+            "ε and δ are one point of a curve: a promise with a larger ε fails with a smaller probability δ. A smaller "
+            "sampling rate or larger crowds move the whole curve down, and cost information."
+        ),
+        figure(
+            draw_crowd(plan, settings.delta_at),
+            "The exact curve of this release, Theorem 5 of Li, Qardaji and Su for comparison where it applies, and the "
+            "point that was promised, which lies on the exact curve or above it.",
+        ),
+        figure(
+            survival_chart(settings, likely),
+            f"A combination shared by {likely:,} people or more is published with a probability of at least 95%; one "
+            f"shared by fewer than {settings.k:,} never is.",
+        ),
+    ]
+
+
+def survival_chart(settings: CrowdSettings, likely: int) -> str:
+    """With which probability a crowd of a given size is published."""
+    from scipy.special import betainc
+
+    k, beta = settings.k, settings.beta
+    sizes = np.unique(np.linspace(k, max(k / beta + 5 * math.sqrt(k) / beta, likely + 1), 80).round())
+    shown = betainc(k, sizes - k + 1, beta)
+    return line_chart(
+        "How large must a crowd be to appear?",
+        Axis("people who share a combination of values", low=0.0),
+        Axis("probability that it is published", low=0.0, high=1.0),
+        [Line(f"k = {k:,}, β = {beta:.4g}", [0.0, max(k - 1.0, 0.0), *sizes.tolist()], [0.0, 0.0, *shown.tolist()])],
+        [Mark(float(likely), float(betainc(k, likely - k + 1, beta)), f"{likely:,} people")],
+    )
+
+
+# --- numbers, rounded to the safe side ------------------------------------------------------------------------------
+
+
+def _grown(epsilon: float) -> float:
+    """e^ε, as far as numbers go: far beyond where a bound on a probability says anything."""
+    return math.exp(min(epsilon, 700.0))
+
+
+def _up(value: float, digits: int) -> str:
+    """Rounded up to some digits."""
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return number(math.ceil(round_up(value, 1e-12) / unit) * unit, digits)
+
+
+def share(value: float) -> str:
+    """In percent, as it is."""
+    return f"{value * 100:g}%"
+
+
+def share_up(value: float) -> str:
+    """In percent, rounded up, but never to more than all."""
+    unit = _unit(value)
+    return f"{min(100.0, math.ceil(round_up(value, 1e-12) * 100 / unit) * unit):.4g}%"
+
+
+def share_down(value: float) -> str:
+    """In percent, rounded down. The value is 1 minus something rounded, so its error is that of a number near 1."""
+    unit = _unit(value)
+    return f"{max(0.0, math.floor((value - 1e-12) * 100 / unit) * unit):.4g}%"
+
+
+def _unit(value: float) -> float:
+    return 0.1 if value >= 0.1 else 0.01 if value >= 0.001 else 0.0001

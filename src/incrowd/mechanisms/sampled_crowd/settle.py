@@ -1,0 +1,162 @@
+"""What a sampled crowd promises, found from the policy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, PolicyError, UnreachableError
+from incrowd.hierarchy import CodedAttribute
+from incrowd.histogram import Histogram
+from incrowd.mechanisms import promises
+from incrowd.mechanisms.base import (
+    Tell,
+    fixed_levels,
+)
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.policy import Policy
+from incrowd.recoding.choice import reach_of, require_scorable
+from incrowd.theory import crowd
+
+DEFAULT_CROWD_OF_INTEREST = 100
+
+
+LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
+
+
+_RATES = tuple(i / 100 for i in range(1, 100))
+
+
+@dataclass(frozen=True)
+class CrowdSettings:
+    """Everything that decides what is promised: found from the policy alone, without looking at any data."""
+
+    epsilon: float
+    delta: float
+    selection_epsilon: float
+    k: int
+    beta: float
+    already_sampled: bool
+
+    @property
+    def crowd_epsilon(self) -> float:
+        """ε₂: what is left for the crowd after the choice, rounded down."""
+        return crowd.left_after(self.epsilon, self.selection_epsilon)
+
+    @cached_property
+    def delta_at(self) -> Callable[[float], float]:
+        """The exact δ of the crowd at any ε. A release asks for some of them several times, so they are kept."""
+        return cache(crowd.CrowdProfile(self.k, self.beta).delta)
+
+    @property
+    def exact_delta(self) -> float:
+        """The δ that these settings really have; at most the one promised."""
+        return self.delta_at(self.crowd_epsilon)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise is kept."""
+        return self.exact_delta <= self.delta
+
+
+def solve(release: SampledCrowd) -> CrowdSettings:
+    """Fill in what the policy leaves open: k, β or both.
+
+    With neither given, the rate is taken from 0.01, 0.02, ... 0.99 that publishes most of a crowd of the size of
+    interest, at the smallest k that keeps the promise. That looks at the policy only, so it costs nothing.
+
+    Raises:
+        GuaranteeError: k and β are given and do not keep the promise.
+        UnreachableError: no k or β does.
+    """
+    if release.epsilon > LARGEST_EPSILON or (release.beta is not None and release.beta < SMALLEST_BETA):
+        raise ParameterError(
+            f"epsilon must be {LARGEST_EPSILON:g} at most (beyond, nothing is promised), and beta 2**-64 at least.",
+            code="parameter-range",
+        )
+    spent = release.selection_epsilon
+    left = crowd.left_after(release.epsilon, spent)
+    k, beta = release.k, release.beta
+    if k is None and beta is None:
+        k, beta = _best_for(release.crowd_of_interest or DEFAULT_CROWD_OF_INTEREST, left, release.delta)
+    elif k is None and beta is not None:
+        k = crowd.smallest_k(left, release.delta, beta)
+    elif beta is None and k is not None:
+        beta = crowd.largest_beta(left, release.delta, k)
+    if k is None or beta is None:
+        raise InternalError("a release was left without k or beta")
+    settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled)
+    if not settings.kept:
+        needed = crowd.smallest_k(left, release.delta, beta)
+        raise GuaranteeError(
+            f"k = {k} and beta = {beta:g} give delta = {settings.exact_delta:.3g} at epsilon = {release.epsilon:g}, "
+            f"more than the {release.delta:g} promised.",
+            code="promise-not-kept",
+            remedy=f"At this beta the promise needs k = {needed}; or leave k out and it will be found.",
+            details={"delta": settings.exact_delta, "k_needed": needed},
+        )
+    return settings
+
+
+def _best_for(size: int, epsilon: float, delta: float) -> tuple[int, float]:
+    best: tuple[float, int, float] | None = None
+    for beta in _RATES:
+        try:
+            k = crowd.smallest_k(epsilon, delta, beta)
+        except UnreachableError:
+            continue
+        kept = crowd.survival(size, k, beta)
+        if best is None or kept > best[0]:
+            best = (kept, k, beta)
+    if best is None or best[0] == 0.0:
+        raise UnreachableError(
+            f"With this epsilon and delta no crowd of {size} would ever be published.",
+            code="unreachable",
+            remedy="Raise epsilon, delta or crowd_of_interest.",
+        )
+    return best[1], best[2]
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdSettled:
+    """The settings, and the columns with the levels that nobody has to choose."""
+
+    crowd: CrowdSettings
+    attributes: Sequence[CodedAttribute]
+    fixed: Mapping[str, int]
+
+    @property
+    def chosen(self) -> list[str]:
+        """The columns whose levels are chosen privately."""
+        return [a.name for a in self.attributes if a.name not in self.fixed]
+
+
+def settle(release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> CrowdSettled:
+    """The promise, found from the policy alone."""
+    if release.already_sampled and (copies > 1 or policy.ledger is None):
+        raise PolicyError(
+            "A table that is itself a sample may serve one release only.",
+            code="sample-reused",
+            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
+        )
+    fixed = fixed_levels(policy, attributes)
+    if not release.selection_epsilon:
+        fixed = {a.name: 0 for a in attributes} | fixed
+    settled = CrowdSettled(solve(release), attributes, fixed)
+    if settled.chosen:
+        reach_of(settled.crowd.k, settled.crowd.beta)  # what cannot be chosen privately is refused before all else
+    return settled
+
+
+def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[CrowdSettled, Histogram]:  # noqa: ARG001
+    """A table that is too large for a private choice is refused here, before the budget is charged."""
+    if settings.chosen:
+        require_scorable(table.total)
+    return settings, table
+
+
+def spending(settings: CrowdSettled) -> promises.CrowdPromise:
+    """One sampled crowd, with what the choice of levels costs."""
+    crowd = settings.crowd
+    return promises.CrowdPromise(crowd.k, crowd.beta, crowd.selection_epsilon, crowd.delta)

@@ -1,0 +1,191 @@
+"""A sampled crowd as a release: what it promises, how that is checked, and what can be estimated from it.
+
+A cell of n people shows X·1(X ≥ k) records, X ~ Bin(n, β). A published count x therefore stands for about x/β people,
+the value of n under which it is likeliest. Its standard error is the standard deviation of X·1(X ≥ k)/β at that n: far
+above the threshold it is the binomial √(x(1−β))/β; near it the chance of not being published at all is part of it.
+
+Cells that were not published may be empty or merely too small. Estimates speak of the published cells; how many were
+not published, and how large they could be, stands beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from incrowd.core.numbers import grown
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import (
+    Check,
+    Statement,
+    all_columns,
+    published_attributes,
+    section_of,
+)
+from incrowd.mechanisms.declared import are_levels, check_labels, held_columns
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
+from incrowd.policy import Attribute
+from incrowd.theory._groups import float_above
+
+# --- what it says ---------------------------------------------------------------------------------------------------
+
+
+def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[str]) -> Statement:
+    """The whole statement; all of it follows from the settings and the levels."""
+    promise = {
+        "notion": "(epsilon, delta)-differential privacy",
+        "epsilon": settings.epsilon,
+        "delta": settings.delta,
+        "relation": "add/remove",
+        "in_words": in_words(settings),
+        "grounds": grounds(chosen=bool(chosen)),
+    }
+    mechanism = {
+        "name": "sampled_crowd",
+        "k": settings.k,
+        "beta": settings.beta,
+        "selection_epsilon": settings.selection_epsilon,
+        "exact_delta": settings.exact_delta,
+        "already_sampled": settings.already_sampled,
+        "levels": dict(levels),
+        "levels_chosen": list(chosen),
+    }
+    return Statement(promise, mechanism, assumptions(settings))
+
+
+def together(settings: CrowdSettled, copies: int) -> dict[str, Any] | None:
+    """Promises about fresh samples add up."""
+    return _together(settings.crowd, copies)
+
+
+def _together(settings: CrowdSettings, copies: int) -> dict[str, Any] | None:
+    if copies == 1:
+        return None
+    return {
+        "copies": copies,
+        "epsilon": float_above(copies * Fraction(settings.epsilon)),
+        "delta": min(1.0, float_above(copies * Fraction(settings.delta))),
+        "in_words": (
+            f"This is one of {copies} independent releases of the same table. Who has all of them has this "
+            "promise with the epsilon and delta given here."
+        ),
+    }
+
+
+def grounds(*, chosen: bool) -> str:
+    """What the promise rests on."""
+    return (
+        "Exact delta of a sampled crowd (incrowd, docs/proofs.md), sharpening Theorem 5 of Li, Qardaji and Su, "
+        "'On sampling, anonymization, and differential privacy'; levels "
+        + (
+            "chosen with selection_epsilon on the full table, before and independently of the sampling: adaptive "
+            "composition."
+            if chosen
+            else "fixed in the policy."
+        )
+    )
+
+
+def assumptions(settings: CrowdSettings) -> list[str]:
+    """The premises of the theorem that nobody can check from outside."""
+    if settings.already_sampled:
+        sampled = (
+            "The table is itself a random sample: each person of the population came into it independently, with "
+            f"probability {settings.beta!r}, and who did is secret. No other release is made from it."
+        )
+    else:
+        sampled = "The sample was drawn for this release and was used for no other."
+    return [
+        "Each person is one record of the table.",
+        sampled,
+        (
+            "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table (but "
+            "for levels that an earlier release, charged for it, has chosen privately)."
+        ),
+        "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
+        (
+            "Neither the size of the sample nor the number of suppressed records is published anywhere: with either "
+            f"of them delta would be at least beta = {settings.beta:g}."
+        ),
+        "The random bits were unpredictable, and have been forgotten.",
+    ]
+
+
+def in_words(settings: CrowdSettings) -> str:
+    """The promise as a sentence."""
+    factor = grown(settings.epsilon, 3)
+    return (
+        "Whatever anyone might conclude from this table, the probability of that with any one person in the data is at "
+        f"most e^ε = {factor} times the probability without that person, plus δ = {settings.delta!r}; and the other "
+        "way round."
+    )
+
+
+# --- checking it ----------------------------------------------------------------------------------------------------
+
+
+def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+    """The promise is the policy's, and follows from k and beta."""
+    mechanism, release = certificate["mechanism"], section_of(certificate)
+    attributes = {
+        name: Attribute.model_construct(hierarchy=a["hierarchy"], level=a["level"], role=a["role"])
+        for name, a in published_attributes(certificate).items()
+    }
+    settings = settled_again(certificate).crowd
+    given = all(getattr(release, key) in (None, mechanism[key]) for key in ("k", "beta"))
+    sound = not release.unfit(attributes)
+    yield Check("the policy's parameters go together", given and sound, "they contradict each other")
+    yield Check(
+        "epsilon and delta follow from k and beta",
+        settings.kept,
+        f"they give delta = {settings.exact_delta:.3g}, more than the {settings.delta:g} promised",
+    )
+    chosen = [name for name, a in attributes.items() if a.level is None and release.selection_epsilon]
+    levels = mechanism["levels"]
+    held = held_columns(certificate)
+    sound = are_levels(levels, held)
+    yield Check("every stated level exists", sound, "one is not a whole number, or its hierarchy has no such level")
+    if sound:
+        yield check_labels(certificate, held)
+    same = set(levels) == set(attributes) and sorted(mechanism["levels_chosen"]) == sorted(chosen)
+    for name, attribute in attributes.items():
+        fixed = 0 if attribute.level is None else attribute.level
+        same = same and (name in chosen or levels[name] == fixed)
+    yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
+    together = certificate["promise"]["together"]
+    stated = state(settings, levels, mechanism["levels_chosen"]).is_in(certificate)
+    stated = stated and together == _together(settings, together["copies"] if together else 1)
+    yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def settled_again(certificate: Mapping[str, Any]) -> CrowdSettled:
+    """The settings, from the policy and what was found for it."""
+    mechanism, release = certificate["mechanism"], section_of(certificate)
+    return CrowdSettled(
+        CrowdSettings(
+            release.epsilon,
+            release.delta,
+            release.selection_epsilon,
+            mechanism["k"],
+            mechanism["beta"],
+            release.already_sampled,
+        ),
+        (),
+        {},
+    )
+
+
+def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
+    """Crowds are made of all columns."""
+    return all_columns(certificate)
+
+
+def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    """Only crowds of k."""
+    k = certificate["mechanism"]["k"]
+    small = int((table.counts < k).sum())
+    yield Check(f"every crowd has k = {k} records or more", small == 0, f"{small} crowds are smaller")
+
+
+# --- estimates ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,344 @@
+"""The main job: from a table and its policy to a release, its certificate and its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from incrowd.core.errors import DataError, ParameterError, PolicyError
+from incrowd.core.files import named, require_absent
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.mechanisms.base import Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
+    from incrowd.policy import Policy
+    from incrowd.policy import Release as PolicyRelease
+    from incrowd.randomness import RandomSource
+    from incrowd.releases.charging import Charged
+    from incrowd.releases.release import Release
+    from incrowd.releases.staging import Stage, Staged
+
+Progress = Callable[[str, float], None]
+
+
+def release(
+    data: Any = None,
+    policy: Policy | str | Path | None = None,
+    *,
+    folder: str | Path | None = None,
+    sign_with: str | Path | None = None,
+    show_values: bool = False,
+    table: str | None = None,
+    engine: str | None = None,
+    most_cells: int | None = None,
+    write_with: str = "driver",
+    rehearse: bool = False,
+    new_ledger: bool = False,
+    progress: Progress | None = None,
+    _source: RandomSource | None = None,
+) -> Release:
+    """The main job: publish a table as its policy says.
+
+    The budget is charged before anything is drawn, and only when all that can be wrong with the input has been
+    found right.
+
+    Args:
+        data: a file name or pattern, a database's address or ADBC connection, a pandas, Polars, Arrow or Ibis table, a
+            DuckDB relation or a Spark DataFrame; by default what the policy names.
+        policy: a policy, or the name of its file.
+        folder: where to write the release; without it, call `.save(folder)` on what is returned.
+        sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
+        show_values: let error messages show values from the data.
+        table: the table that is meant, if not the one that the policy names, in a database or in Spark's catalogue.
+        engine: the Spark cluster that counts the table: spark://host:port, local[2], yarn, …, or spark for the session
+            that is running. A Spark DataFrame needs none.
+        most_cells: how many different rows a cluster may hand over at most.
+        write_with: "executors" to let those of the cluster redraw and write a randomised table (mechanism `pram`) that
+            this machine could not hold. They must reach the folder; the table is a folder of parts then.
+        rehearse: look at what would come out, of a draft that nobody has confirmed perhaps: nothing is charged, and the
+            release is void, which its certificate, its report and the name of each of its files say.
+        new_ledger: this is the first release of the dataset. Its budget is set in the policy's ledger, which is made if
+            there is none. Otherwise a ledger that is missing, or does not know the dataset, is an error.
+        progress: called with what is being done and the part of it that is done.
+    """
+    return release_copies(
+        data,
+        policy,
+        copies=1,
+        folder=folder,
+        sign_with=sign_with,
+        show_values=show_values,
+        table=table,
+        engine=engine,
+        most_cells=most_cells,
+        write_with=write_with,
+        rehearse=rehearse,
+        new_ledger=new_ledger,
+        progress=progress,
+        _source=_source,
+    )[0]
+
+
+def release_copies(
+    data: Any = None,
+    policy: Policy | str | Path | None = None,
+    *,
+    copies: int,
+    folder: str | Path | None = None,
+    sign_with: str | Path | None = None,
+    show_values: bool = False,
+    table: str | None = None,
+    engine: str | None = None,
+    most_cells: int | None = None,
+    write_with: str = "driver",
+    rehearse: bool = False,
+    new_ledger: bool = False,
+    progress: Progress | None = None,
+    _source: RandomSource | None = None,
+) -> list[Release]:
+    """Several independent releases at once, each from a sample of its own, written to `<folder>-1`, `<folder>-2`, ...
+
+    They are one plan: the ledger counts what they spend together, and all of them appear or none.
+    """
+    from incrowd.hierarchy import codings
+    from incrowd.mechanisms.registry import mechanism_named
+    from incrowd.randomness import RandomSource
+    from incrowd.releases.certificate import load_secret_key, sign
+    from incrowd.releases.charging import Purse
+    from incrowd.releases.release import write_around
+    from incrowd.releases.staging import require_free, staged, writing
+
+    tell = progress or (lambda _what, _part: None)
+    plan = read_policy(policy)
+    section = _require_possible(plan, folder, copies, write_with, rehearse=rehearse)
+    key = None if sign_with is None else load_secret_key(sign_with)
+    folders = [] if folder is None else release_folders(folder, copies)
+    require_free(folders)
+    mechanism = mechanism_named(section.mechanism)
+    attributes = codings(plan, show_values=show_values)
+    settings = mechanism.settle(plan, attributes, copies)
+    purse = Purse(plan, new_ledger=new_ledger, rehearse=rehearse)
+    reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
+    source = RandomSource() if _source is None else _source
+    if write_with == "executors":
+        from incrowd.releases.executors import release_by_executors, require_spark
+
+        return [
+            release_by_executors(
+                plan,
+                attributes,
+                settings,
+                require_spark(_open_listed(data, plan, **reading)),
+                folders[0].absolute(),
+                charge=lambda promise: purse.charge(promise, copies),
+                sign=lambda certificate: certificate if key is None else sign(certificate, key),
+                randomness=source,
+                tell=tell,
+            )
+        ]
+    counted = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
+    settings, prepared = mechanism.prepare(settings, counted, tell)
+    with ExitStack() as stack:
+        # A folder that cannot be made is found out before the budget is spent.
+        stage = stack.enter_context(staged(folders)) if folders else None
+        charged = purse.charge(mechanism.spending(settings), copies)
+        stack.enter_context(charged.explained())
+
+        def make(number: int) -> Release:
+            tell("drawing", number / copies)
+            drawn = mechanism.draw(settings, prepared, source)
+            staged = None if stage is None else stage.releases[number]
+            with nullcontext() if staged is None else writing(staged.folder):
+                one = _make(
+                    mechanism, plan, attributes, settings, counted, drawn, source, copies, staged, rehearse=rehearse
+                )
+                one = one if key is None else replace(one, certificate=sign(one.certificate, key))
+                if staged is not None:
+                    write_around(one, staged.public, staged.internal, internal_folder(staged.folder))
+            return one
+
+        made = [make(number) for number in range(copies)]
+        digest = _digest(made)
+        if stage is not None:
+            _appear(stage, charged, tell)
+            charged.settle(digest)
+    tell("done", 1.0)
+    return [replace(one, charged=charged, digest=digest) for one in made]
+
+
+def _digest(made: Sequence[Release]) -> str:
+    """That of the certificate, or of all."""
+    from incrowd.releases.certificate import sha256
+
+    digests: list[str] = [one.certificate["digest"] for one in made]
+    return digests[0] if len(digests) == 1 else sha256(" ".join(digests).encode())
+
+
+def _appear(stage: Stage, charged: Charged, tell: Progress) -> None:
+    """Give all folders their names. Whatever happens, it is known afterwards whether they have them."""
+    from incrowd.releases.staging import writing
+
+    folders = [one.folder for one in stage.releases]
+    tell("writing", 0.0)
+    try:
+        with writing(folders[0]):
+            stage.appear()
+    finally:
+        charged.published = folders if stage.appeared else []
+
+
+def _require_possible(
+    plan: Policy, folder: str | Path | None, copies: int, write_with: str, *, rehearse: bool
+) -> PolicyRelease:
+    """Refuse what can be refused at a glance; the policy's section about the release."""
+    from incrowd.mechanisms.promises import require_copies
+
+    if plan.release is None:
+        raise PolicyError(
+            "The policy does not say how to release.",
+            code="policy-invalid",
+            remedy="Give it a section 'release'.",
+        )
+    if not rehearse:
+        plan.require_confirmed()
+    require_copies(copies)
+    if write_with not in ("driver", "executors"):
+        raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
+    if write_with == "executors":
+        from incrowd.releases.executors import require_possible
+
+        require_possible(plan, folder, copies, rehearse=rehearse)
+    return plan.release
+
+
+def read_policy(policy: Any) -> Policy:
+    """A policy, or the file of one."""
+    from incrowd.policy import Policy
+
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, str | Path):
+        raise ParameterError(
+            "A release needs a policy." if policy is None else f"A {type(policy).__name__} is not a policy.",
+            code="parameter-combination",
+            remedy="Give the name of its file, or make one: Policy.from_text, Policy.from_dict.",
+        )
+    return Policy.from_file(policy)
+
+
+def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
+    """Where releases are written: one to the folder itself, several to `<folder>-1`, `<folder>-2`, ..."""
+    place = named(folder)
+    if not place.name:
+        require_absent(place)  # . and / are always there
+    return [place] if copies == 1 else [place.with_name(f"{place.name}-{i + 1}") for i in range(copies)]
+
+
+def internal_folder(folder: str | Path) -> Path:
+    """Where a release's files for the publisher alone are, beside its folder."""
+    from incrowd.releases.staging import internal_folder
+
+    return internal_folder(Path(folder))
+
+
+def count_table(
+    data: Any,
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    *,
+    progress: Callable[[float], None],
+    **reading: Any,
+) -> Histogram:
+    """The full table as a histogram of raw codes, in one scan; `reading` is as for `_open`."""
+    source = _open_listed(data, policy, **reading)
+    return source.count_by([a.coding for a in attributes], progress=progress)  # type: ignore[no-any-return]
+
+
+def _open_listed(data: Any, policy: Policy, **reading: Any) -> Any:
+    """The table, whose columns are all in the policy if that refuses others."""
+    source = _open(data, policy, **reading)
+    if policy.unlisted == "refuse":
+        extra = [c.name for c in source.columns() if c.name not in policy.attributes]
+        if extra:
+            raise DataError(
+                f"{len(extra)} columns of the table are not in the policy: {', '.join(map(repr, extra[:5]))}.",
+                code="column-unlisted",
+                remedy="Give each a role (drop, if it is not to be published), or set 'unlisted: drop'.",
+            )
+    return source
+
+
+def _open(
+    data: Any,
+    policy: Policy,
+    *,
+    show_values: bool,
+    table: str | None = None,
+    engine: str | None = None,
+    most_cells: int | None = None,
+) -> Any:
+    from incrowd.sources import holds_tables, open_source
+
+    settings = policy.data
+    if table is None and settings.table is not None and (data is None or holds_tables(data, engine)):
+        table = settings.table
+    if data is None and not (settings.path is None and table is not None and engine is not None):
+        if settings.path is None:
+            raise PolicyError(
+                "No table is given, and the policy names none.",
+                code="data-missing",
+                remedy="Name it in the policy (data: {path: ...}) or give it with --data.",
+            )
+        data = settings.path if "://" in settings.path else str(policy.resolve(settings.path))
+    return open_source(
+        data,
+        columns=settings.columns,
+        delimiter=settings.delimiter,
+        quote=settings.quote,
+        decimal=settings.decimal,
+        encoding=settings.encoding,
+        missing_values=settings.missing_values,
+        table=table,
+        show_values=show_values,
+        engine=engine,
+        **({} if most_cells is None else {"most_cells": most_cells}),
+    )
+
+
+def _make(
+    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT],
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    settings: SettingsT,
+    table: Histogram,
+    made: Made[OutcomeT],
+    source: RandomSource,
+    copies: int,
+    stage: Staged | None,
+    *,
+    rehearse: bool,
+) -> Release:
+    """Certificate and reports around what the mechanism gave; if there are folders already, its table is in them."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from incrowd.releases.release import Release, certify, files_of, void_of
+
+    void = void_of(source, rehearse=rehearse)
+    with ThreadPoolExecutor(1) as aside:
+        # As slow as the reports, and independent of them.
+        files = aside.submit(files_of, policy, made.published, None if stage is None else stage.public, void)
+        report = mechanism.public_report(policy, settings, made.published, made.statement, void=void)
+        internal = mechanism.internal_files(policy, attributes, settings, table, made, void=void)
+    together = mechanism.together(settings, copies)
+    published = made.published  # without the rest, which is not for those who get the release
+    return Release(
+        load=lambda: published,
+        certificate=certify(policy, made.statement, published.columns, together, source, files.result(), report, void),
+        policy=policy.with_levels(made.levels),
+        report=report,
+        internal=internal,
+    )

@@ -1,0 +1,438 @@
+"""Sampling, then a safe crowd of k (Li, Qardaji, Su).
+
+The mechanism keeps each record with probability β, recodes it by a mapping g, drops every recoded tuple that
+occurs fewer than k times and publishes the rest. This module says what that promises under adding or removing
+one record, provided that g does not depend on the data (strongly safe) or was chosen by an ε₁-DP procedure on the
+*full* table (ε₁-safe), and that neither the sample size nor the number of suppressed records is published.
+
+**The exact δ.** Neighbours differ in one cell, which holds n records or n−1. Let X_n ~ Bin(n, β), published if
+X_n ≥ k and otherwise shown as 0, and write T_J(n) = P[X_n ≥ J].
+
+*Removal* (the larger table is the true one). The likelihood ratio n(1−β)/(n−j) grows with j and the suppressed
+outcome never favours the larger table, so the ε-divergence is the maximum over J ≥ k of
+
+    h_J(n) = T_J(n) − e^ε T_J(n−1).
+
+Since T_J(n) = T_J(n−1) + β f(J−1; n−1), the step h_J(n+1) − h_J(n) has the sign of (J−1) − γn with
+γ = 1 − (1−β)e^{−ε}. So h_J is largest at n = ⌈(J−1)/γ⌉, and at 1 if J = 1. Call that maximum H(J). Conditioning on one
+trial gives h_{J+1}(n) = β h_J(n−1) + (1−β) h_{J+1}(n−1); at the n that attains H(J+1), which is at least 2, this
+reads H(J+1) ≤ β H(J) + (1−β) H(J+1), hence H(J+1) ≤ H(J). Therefore
+
+    δ_removal(k, β, ε) = H(k) = h_k(⌈(k−1)/γ⌉):   one evaluation, no search.
+
+*Addition*. The likelihood ratio the other way is largest on the suppressed outcome and falls with j, so the
+divergence is the maximum over J ≥ k of r_J(n) = P[X_{n−1} < J] − e^ε P[X_n < J], or zero. With γ' = 1 − e^ε(1−β) the
+same two steps show that it is zero if γ' ≤ 0, that is ε ≥ −ln(1−β), and otherwise r_k(⌈(k−1)/γ'⌉).
+
+Both are evaluated as sums of positive terms,
+
+    h_k(n) = Σ_{j≥k} f(j; n) · e^ε (j − γn) / (n(1−β)),      r_k(n) = Σ_{j<k} f(j; n) · (γ'n − j) / (n(1−β)),
+
+so no digits cancel. Consequences used below: δ falls with ε and with k, and rises with β (a smaller β is a larger
+one preceded by another sampling step, which cannot hurt). It never falls below β^k, its value at n = k.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from incrowd.core.errors import InternalError, ParameterError, UnreachableError
+from incrowd.theory._balls import above, precision, whole_above
+from incrowd.theory._binomial import mass, weighted_tail
+from incrowd.theory._numbers import (
+    require_between,
+    require_count,
+    require_non_negative,
+    round_up,
+)
+from incrowd.theory.profile import PrivacyProfile, Relation
+
+if TYPE_CHECKING:
+    from flint import arb
+
+K_LIMIT = 1_000_000
+"""No search looks for a k above this: such a crowd is no longer a table anyone publishes."""
+
+SMALLEST_BETA = 1e-40
+"""Below this rate 1 − β is no longer told from 1 with enough bits to spare."""
+
+LARGEST_K = 100_000_000
+"""No crowd above this is looked at: beyond, the sums would take too long."""
+
+_LARGEST_EPSILON = 1000.0  # δ has long reached β^k; a larger ε is treated as this one, which is safe
+
+_PAPER_FLOOR = 1e-250  # SciPy's incomplete beta function loses its digits further down
+
+DELTA_FLOOR = 1e-300
+"""Smaller values of δ are reported as this one: far below anything that matters, safely above underflow."""
+
+
+@dataclass(frozen=True)
+class CrowdProfile(PrivacyProfile):
+    """The exact privacy profile of sampling at rate β followed by a crowd threshold of k.
+
+    A maximum over tables of convex functions of e^ε, so it has a dominating pair and composes numerically.
+    """
+
+    k: int
+    beta: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _check_k_beta(self.k, self.beta)
+        object.__setattr__(self, "k", int(self.k))
+        if self.relation is not Relation.ADD_REMOVE:
+            raise ParameterError(
+                "A sampled crowd is defined for adding or removing a record.",
+                code="parameter-combination",
+                remedy="Convert the profile with to_replace_one().",
+            )
+
+    def removal(self, epsilon: float) -> float:
+        """δ when the larger table is the true one."""
+        return _removal(self.k, self.beta, min(require_non_negative("epsilon", epsilon), _LARGEST_EPSILON))
+
+    def addition(self, epsilon: float) -> float:
+        """δ when the smaller table is the true one."""
+        return _addition(self.k, self.beta, min(require_non_negative("epsilon", epsilon), _LARGEST_EPSILON))
+
+
+def exact_delta(k: int, beta: float, epsilon: float) -> float:
+    """The smallest δ for which the mechanism is (ε,δ)-DP, rounded up. See the module's proof."""
+    return CrowdProfile(k, beta).delta(epsilon)
+
+
+def _removal(k: int, beta: float, epsilon: float) -> float:
+    from flint import arb
+
+    with precision():
+        p, growth = arb(beta), arb(epsilon).exp()
+        gamma = 1 - (1 - p) / growth
+        # All of a crowd of exactly k is sampled: β^k. The sum has this one term at n = k.
+        found = [p**k]
+        for n in (n for n in _ceilings((k - 1) / gamma) if n > k):
+            scale = mass(k, n, beta) * growth / (n * (1 - p))
+            found.append(scale * weighted_tail(k, n, beta, k - gamma * n, upwards=True))
+        return _reported(found)
+
+
+def _addition(k: int, beta: float, epsilon: float) -> float:
+    from flint import arb
+
+    with precision():
+        p, growth = arb(beta), arb(epsilon).exp()
+        gamma = 1 - growth * (1 - p)
+        if gamma <= 0:
+            return 0.0
+        if not gamma > 0:
+            return _reported([gamma])  # r_k(n) ≤ γ' for every n, as P[X_n < k] ≥ (1−β) P[X_{n−1} < k]
+        found = []
+        for n in (max(1, n) for n in _ceilings((k - 1) / gamma)):
+            scale = mass(k - 1, n, beta) / (n * (1 - p))
+            found.append(scale * weighted_tail(k - 1, n, beta, gamma * n - (k - 1), upwards=False))
+        return min(_reported(found), _reported([gamma]))
+
+
+def _ceilings(ball: arb) -> set[int]:
+    """What a number in the ball can be when rounded up to a whole one: one answer, or two."""
+    ends = {whole_above(end) for end in (ball.lower(), ball.upper())}
+    if max(ends) - min(ends) > 1:
+        raise InternalError("the worst table was not found with the digits there are")
+    return ends
+
+
+def _reported(found: Sequence[arb]) -> float:
+    return min(1.0, max(DELTA_FLOOR, *(above(delta) for delta in found)))
+
+
+# --- the paper's bound ------------------------------------------------------------------------------------------
+
+
+def paper_applies(beta: float, epsilon: float) -> bool:
+    """Whether Theorem 5 covers these parameters: ε ≥ −ln(1−β)."""
+    return epsilon >= -math.log1p(-beta)
+
+
+def paper_delta(k: int, beta: float, epsilon: float) -> float | None:
+    """d(k, β, ε) of Theorem 5, or None where the theorem does not apply.
+
+    d = max over n ≥ ⌈k/γ − 1⌉ of P[Bin(n,β) > γn]. Among the n with the same ⌊γn⌋ + 1 = J the largest,
+    n_J = ⌈J/γ⌉ − 1, wins, so only J = k, k+1, ... are tried. The search stops when no larger J can win: by Stirling's
+    formula and a geometric series
+
+        P[Bin(n_J, β) ≥ J] ≤ exp(−n_J KL(γ‖β)) / (√(2πJ(1−J/n_J)) (1−r)),   r = e^{−ε}β/γ,
+
+    whose right-hand side, with J/n_J replaced by its bound γJ/(J−γ), falls with J; so does Chernoff's bound, which is
+    the same without the denominator.
+    """
+    _check_k_beta(k, beta)
+    require_non_negative("epsilon", epsilon)
+    if not paper_applies(beta, epsilon):
+        return None
+    from scipy.special import betainc
+
+    gamma = -math.expm1(math.log1p(-beta) - epsilon)
+    # KL(γ‖β) = γ ln(γ/β) + (1−γ) ln((1−γ)/(1−β)), and (1−γ)/(1−β) = e^{−ε}. Rounded down: the search ends later.
+    divergence = (gamma * math.log(gamma / beta) - (1 - gamma) * epsilon) * (1 - 1e-9)
+    shrink = math.exp(-epsilon) * beta / gamma
+    best, first, width = 0.0, k, 64
+    while True:
+        J = np.arange(first, first + width, dtype=np.float64)
+        n = np.ceil(J / gamma) - 1
+        # A quotient within rounding of a whole number could have been rounded across it: take the larger n,
+        # which can only raise the bound.
+        n = np.where(np.abs(np.round(J / gamma) - J / gamma) < 1e-9 * J, np.round(J / gamma), n)
+        n = np.maximum(n, J)
+        best = max(best, float(np.max(betainc(J, n - J + 1, beta))))
+        last = float(J[-1])
+        ceiling = math.exp(-float(n[-1]) * divergence)
+        share = gamma * last / (last - gamma)
+        if share < 1:
+            ceiling = min(ceiling, ceiling / (math.sqrt(2 * math.pi * last * (1 - share)) * (1 - shrink)))
+        if ceiling <= best or ceiling < _PAPER_FLOOR:
+            return min(1.0, max(_PAPER_FLOOR, round_up(best, 1e-10)))
+        if first + width > 64 * K_LIMIT:
+            raise InternalError("the search for the paper's bound did not end", k=k, beta=beta, epsilon=epsilon)
+        first, width = first + width, 2 * width
+
+
+# --- solving for one parameter ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PaperBound:
+    """What Theorem 5 says beside the exact answer: its δ at the same k, and the k it would need for the same δ."""
+
+    delta: float
+    k: int | None
+
+
+@dataclass(frozen=True)
+class CrowdPlan:
+    """Parameters that go together: at (k, β) the mechanism is (ε, δ)-DP under adding or removing one record.
+
+    Attributes:
+        epsilon: the whole ε, including what choosing g costs.
+        delta: the δ promised.
+        k: the crowd threshold.
+        beta: the sampling rate.
+        selection_epsilon: ε₁, spent on choosing g on the full table; 0 for a fixed g.
+        paper: the same question answered by Theorem 5, or None where it does not apply.
+    """
+
+    epsilon: float
+    delta: float
+    k: int
+    beta: float
+    selection_epsilon: float
+    paper: PaperBound | None
+
+
+def plan(
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    k: int | None = None,
+    beta: float | None = None,
+    selection_epsilon: float = 0.0,
+) -> CrowdPlan:
+    """Three of ε, δ, k, β given: the fourth, rounded to the safe side (ε, δ, k up, β down).
+
+    Choosing g privately with ε₁ on the full table composes with the rest (Theorem 6, proved for that case), so
+    what is left for the crowd is ε − ε₁.
+
+    Raises:
+        UnreachableError: no value of the fourth parameter reaches the promise; says what would be possible.
+    """
+    given = {"epsilon": epsilon, "delta": delta, "k": k, "beta": beta}
+    missing = [name for name, value in given.items() if value is None]
+    if len(missing) != 1:
+        raise ParameterError(
+            f"Three of epsilon, delta, k and beta are needed to find the fourth; {4 - len(missing)} were given.",
+            code="parameter-combination",
+            details={"missing": missing},
+        )
+    spent = require_non_negative("selection_epsilon", selection_epsilon)
+    if epsilon is not None:
+        epsilon = require_non_negative("epsilon", epsilon)
+        if epsilon < spent:
+            raise ParameterError(
+                f"Choosing the mapping costs {spent:g}, more than the whole epsilon of {epsilon:g}.",
+                code="parameter-combination",
+                remedy="Lower selection_epsilon or raise epsilon.",
+            )
+    if delta is not None:
+        delta = require_between("delta", delta, 0.0, 1.0)
+    if k is not None:
+        k = require_count("k", k)
+    if beta is not None:
+        beta = require_between("beta", beta, 0.0, 1.0)
+
+    # Sums and differences of ε are rounded away from the promise: the crowd gets a little less than is left.
+    left = 0.0 if epsilon is None else max(0.0, left_after(epsilon, spent))
+    match (epsilon, delta, k, beta):
+        case (None, float(), int(), float()):
+            left = smallest_epsilon(delta, k, beta)
+            epsilon = left if spent == 0 else math.nextafter(left + spent, math.inf)
+        case (float(), None, int(), float()):
+            delta = exact_delta(k, beta, left)
+        case (float(), float(), None, float()):
+            k = smallest_k(left, delta, beta)
+        case (float(), float(), int(), None):
+            beta = largest_beta(left, delta, k)
+    if epsilon is None or delta is None or k is None or beta is None:
+        raise InternalError("a plan was left unsolved")
+    return CrowdPlan(epsilon, delta, k, beta, spent, paper_bound(left, delta, k, beta))
+
+
+def left_after(total: float, part: float) -> float:
+    """What is left of ε when a part of it is spent, rounded down."""
+    return total if part == 0 else math.nextafter(total - part, -math.inf)
+
+
+def paper_bound(epsilon: float, delta: float, k: int, beta: float) -> PaperBound | None:
+    """Theorem 5's answer beside ours."""
+    at_k = paper_delta(k, beta, epsilon)
+    if at_k is None:
+        return None
+    try:
+        needed = _smallest_k(lambda size: paper_delta(size, beta, epsilon) or 0.0, delta)
+    except UnreachableError:
+        needed = None
+    return PaperBound(at_k, needed)
+
+
+def smallest_k(epsilon: float, delta: float, beta: float) -> int:
+    """The smallest k for which (k, β) is (ε,δ)-DP."""
+    require_between("delta", delta, 0.0, 1.0)
+    return _smallest_k(lambda k: exact_delta(k, beta, epsilon), delta, epsilon=epsilon, beta=beta)
+
+
+def _smallest_k(delta_of: Callable[[int], float], delta: float, **context: float) -> int:
+    """The smallest k with δ(k) ≤ δ, for a δ(k) that never rises with k."""
+    low, high = 0, 1
+    while (reached := delta_of(high)) > delta:
+        if high == K_LIMIT:
+            raise UnreachableError(
+                f"No k up to {K_LIMIT:,} reaches delta = {delta:g}; at k = {K_LIMIT:,} delta is {reached:.3g}.",
+                code="unreachable",
+                remedy="Raise epsilon or delta, or lower beta.",
+                details={"delta_at_limit": reached, "k_limit": K_LIMIT, **context},
+            )
+        low, high = high, min(2 * high, K_LIMIT)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if delta_of(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def smallest_epsilon(delta: float, k: int, beta: float) -> float:
+    """The smallest ε for which (k, β) is (ε,δ)-DP, rounded up.
+
+    From ε = max(ln(k(1−β)), −ln(1−β)) on, δ no longer falls: it has reached β^k.
+    """
+    _check_k_beta(k, beta)
+    require_between("delta", delta, 0.0, 1.0)
+    if exact_delta(k, beta, 0.0) <= delta:
+        return 0.0
+    low, high = 0.0, max(math.log(k * (1 - beta)), -math.log1p(-beta), 0.0) + 1e-9
+    reached = exact_delta(k, beta, high)
+    if reached > delta:
+        raise UnreachableError(
+            f"No epsilon reaches delta = {delta:g}: with k = {k} and beta = {beta:g}, all of a crowd of exactly k is "
+            f"sampled with probability beta^k = {reached:.3g}, and then it shows who is in it.",
+            code="unreachable",
+            remedy="Raise k or delta, or lower beta.",
+            details={"smallest_delta": reached},
+        )
+    return _bisect(low, high, lambda epsilon: exact_delta(k, beta, epsilon) > delta)[1]
+
+
+def largest_beta(epsilon: float, delta: float, k: int) -> float:
+    """The largest β for which (k, β) is (ε,δ)-DP, rounded down. Searched on the log-odds of β."""
+    require_count("k", k)
+    require_between("delta", delta, 0.0, 1.0)
+
+    def beta_at(log_odds: float) -> float:
+        if log_odds < 0:
+            return math.exp(log_odds) / (1 + math.exp(log_odds))
+        return 1 / (1 + math.exp(-log_odds))
+
+    low, high = -92.0, 36.0  # from 1.1e-40 to the largest float below 1, nearly
+    if exact_delta(k, beta_at(high), epsilon) <= delta:
+        return beta_at(high)
+    low, _ = _bisect(low, high, lambda x: exact_delta(k, beta_at(x), epsilon) <= delta)
+    beta = beta_at(low)
+    if exact_delta(k, beta, epsilon) > delta:
+        raise UnreachableError(
+            f"No sampling rate reaches delta = {delta:g} with k = {k} and epsilon = {epsilon:g}.",
+            code="unreachable",
+            remedy="Raise k, epsilon or delta.",
+        )
+    return beta
+
+
+def _bisect(low: float, high: float, left_of_answer: Callable[[float], bool]) -> tuple[float, float]:
+    """An interval around the change of a monotone condition, narrowed to about 1e-12 of its place."""
+    while high - low > 1e-12 * max(abs(low), abs(high), 1e-3):
+        middle = (low + high) / 2
+        if left_of_answer(middle):
+            low = middle
+        else:
+            high = middle
+    return low, high
+
+
+# --- the trade-off ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FrontierPoint:
+    """A sampling rate with the smallest crowd that it needs; None where no crowd up to the limit is enough."""
+
+    beta: float
+    k: int | None
+    paper_k: int | None
+
+
+DEFAULT_BETAS = (0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+
+
+def frontier(epsilon: float, delta: float, betas: Iterable[float] = DEFAULT_BETAS) -> list[FrontierPoint]:
+    """For each sampling rate the smallest k at (ε,δ), exact and by Theorem 5."""
+    require_non_negative("epsilon", epsilon)
+    require_between("delta", delta, 0.0, 1.0)
+    points = []
+    for beta in betas:
+        try:
+            k: int | None = smallest_k(epsilon, delta, beta)
+        except UnreachableError:
+            k = None
+        bound = None if k is None else paper_bound(epsilon, delta, k, beta)
+        points.append(FrontierPoint(beta, k, bound.k if bound else None))
+    return points
+
+
+def survival(size: int, k: int, beta: float) -> float:
+    """The expected share of a cell of `size` records that is published: β P[Bin(size−1, β) ≥ k−1]."""
+    _check_k_beta(k, beta)
+    require_count("size", size)
+    from scipy.special import betainc
+
+    if size < k:
+        return 0.0
+    return beta if k == 1 else beta * float(betainc(k - 1, size - k + 1, beta))
+
+
+def _check_k_beta(k: int, beta: float) -> None:
+    if require_count("k", k) > LARGEST_K:
+        raise ParameterError(f"k must be {LARGEST_K:,} at most.", code="parameter-range", details={"parameter": "k"})
+    require_between("beta", beta, SMALLEST_BETA, 1.0, open_low=False)

@@ -1,0 +1,148 @@
+"""Adding a mechanism takes one folder and one line: a copy of the package gets a new one, and all of it knows it."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import incrowd
+
+SECTION = '''
+"""`mechanism: threshold`: publish what at least k records share. For a test; it promises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import FormField
+
+from incrowd.policy.attributes import Attribute
+from incrowd.policy.fields import Finding
+from incrowd.policy.release import ReleaseSection
+
+
+class Threshold(ReleaseSection):
+    mechanism: Literal["threshold"] = FormField(description="The method.")
+    k: int = FormField(ge=1, description="The least number of records that is published.")
+
+    def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
+        return []
+'''
+MECHANISM = '''
+"""Publish what at least k records share."""
+
+from __future__ import annotations
+
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, all_columns
+from incrowd.mechanisms.threshold.section import Threshold
+
+
+class ThresholdMechanism(Mechanism):
+    title, summary, form, start = "Threshold", "For a test.", (FormField("k", "k"),), {"k": "5"}
+    section, claimed, policy_note = Threshold, ("everything",), "# As it was carried out.\\n"
+
+    def settle(self, policy, attributes, copies):
+        return self.section_in(policy).k
+
+    def prepare(self, settings, table, tell):
+        return settings, table
+
+    def spending(self, settings):
+        from incrowd.mechanisms.promises import Uncomposable
+
+        return Uncomposable("nothing")
+
+    def together(self, settings, copies):
+        return None
+
+    def draw(self, settings, prepared, source):
+        levels = {column.name: 0 for column in prepared.columns}
+        published = prepared.where(prepared.counts >= settings)
+        return Made(published, levels, self._state(settings, levels), None)
+
+    def _state(self, k, levels):
+        promise = {"notion": "none", "in_words": "Nothing is promised.", "grounds": "None."}
+        return Statement(promise, {"name": "threshold", "k": k, "levels": levels}, ["Nothing."])
+
+    def check_promise(self, certificate):
+        mechanism = certificate["mechanism"]
+        yield Check("the statement", self._state(mechanism["k"], mechanism["levels"]).is_in(certificate))
+
+    def columns_needed(self, certificate, by=(), **options):
+        return all_columns(certificate)
+
+    def check_table(self, certificate, table):
+        yield Check("every group has k records", bool((table.counts >= certificate["mechanism"]["k"]).all()))
+
+    def estimate(self, certificate, table, by, **options):
+        groups = table.project(by)
+        rows = tuple(int(count) for count in groups.counts)
+        return Estimates(tuple(by), rows, ())
+
+    def public_report(self, policy, settings, published, statement, *, void):
+        return b"<!doctype html><p>A table.</p>"
+
+    def internal_files(self, policy, attributes, settings, table, made, *, void):
+        return {"report.html": b"<!doctype html><p>Never publish this page.</p>"}
+'''
+USE = '''
+import json, sys
+import pandas as pd
+from incrowd import api
+from incrowd.policy import Policy
+
+TEXT = """
+incrowd: 1
+attributes: {sex: {domain: [f, m]}}
+release: {mechanism: threshold, k: 3}
+"""
+people = pd.DataFrame({"sex": ["f"] * 5 + ["m"] * 2})
+policy = Policy.from_text(TEXT)
+release = api.release(people, policy, folder=sys.argv[1])
+found = api.verify(sys.argv[1])
+print(json.dumps({
+    "published": release.histogram.total,
+    "failed": [check.name for check in found.checks if not check.holds],
+    "estimate": api.estimate(sys.argv[1], by=["sex"]).rows,
+    "form": api.mechanism_forms()["threshold"]["fields"],
+    "schema": "Threshold" in Policy.json_schema()["$defs"],
+    "written": policy.to_yaml().splitlines()[-1].strip(),
+}))
+'''
+
+
+def test_one_folder_and_one_line(tmp_path):
+    import json
+
+    package = tmp_path / "src" / "incrowd"
+    shutil.copytree(Path(incrowd.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    folder = package / "mechanisms" / "threshold"
+    folder.mkdir()
+    (folder / "section.py").write_text(textwrap.dedent(SECTION), encoding="utf-8")
+    (folder / "__init__.py").write_text(textwrap.dedent(MECHANISM), encoding="utf-8")
+    registry = package / "mechanisms" / "registry.py"
+    lines = registry.read_text(encoding="utf-8").replace(
+        "MECHANISMS: dict[str, AnyMechanism] = {\n",
+        "from incrowd.mechanisms.threshold import ThresholdMechanism\n\n"
+        'MECHANISMS: dict[str, AnyMechanism] = {\n    "threshold": ThresholdMechanism(),\n',
+    )
+    registry.write_text(lines, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", USE, str(tmp_path / "out")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {
+        "published": 5,
+        "failed": [],
+        "estimate": [5],
+        "form": [["k", "k"]],
+        "schema": True,
+        "written": "release: {mechanism: threshold, k: 3}",
+    }

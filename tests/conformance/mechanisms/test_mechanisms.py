@@ -1,0 +1,291 @@
+"""What every registered mechanism must do. A new one only needs a case in conftest.py, and to pass.
+
+Each check is a plain function, so that `test_the_suite_catches_broken_mechanisms` can run it on mechanisms that were
+broken on purpose.
+"""
+
+import json
+import math
+import shutil
+from collections import Counter
+from dataclasses import replace
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from conformance_mechanisms import CASES
+
+from incrowd import api
+from incrowd.core.errors import IncrowdError
+from incrowd.hierarchy import codings
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+from incrowd.releases.ledger import Ledger
+from incrowd.releases.pipeline import count_table
+
+CROWD = type(MECHANISMS["sampled_crowd"])
+
+
+def seeded(people, case, seed=5, **options):
+    return api.release(people, case.policy, _source=RandomSource.seeded(seed), **options)
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def check_row_order_does_not_matter(case, people, tmp_path):
+    first, second = (seeded(table, case) for table in (people, people.sample(frac=1, random_state=3)))
+    assert first.histogram == second.histogram
+    assert first.report == second.report
+
+
+def check_chance_is_used_where_it_is_promised(case, people, tmp_path):
+    first, second = (seeded(people, case, seed) for seed in (1, 2))
+    assert (first.histogram != second.histogram) is case.random
+
+
+def check_predictable_bits_void_the_promise(case, people, tmp_path):
+    made = seeded(people, case, folder=tmp_path / "seeded")
+    assert made.certificate["promise"]["void"] is not None
+    assert not api.verify(tmp_path / "seeded").valid
+    assert api.release(people, case.policy).certificate["promise"]["void"] is None
+
+
+def check_a_release_is_verified(case, people, tmp_path):
+    api.release(people, case.policy, folder=tmp_path / "out")
+    found = api.verify(tmp_path / "out")
+    assert found.valid, [check for check in found.checks if not check.holds]
+    assert found.claimed
+
+
+def check_a_forged_release_is_not_verified(case, people, tmp_path):
+    """Another table under the same certificate, and another certificate around the same table, each sealed anew."""
+    from incrowd.core.signing import seal, sha256, to_bytes
+
+    api.release(people, case.policy, folder=tmp_path / "true")
+    for number, part in enumerate(("table", "promise")):
+        forged = tmp_path / f"forged-{number}"
+        shutil.copytree(tmp_path / "true", forged)
+        certificate = json.loads((forged / "certificate.json").read_bytes())
+        if part == "table":
+            table = pq.read_table(forged / "release.parquet")
+            pq.write_table(table.slice(1), forged / "release.parquet", store_schema=False)
+            written = (forged / "release.parquet").read_bytes()
+            certificate["files"]["release.parquet"] = {"sha256": sha256(written), "bytes": len(written)}
+            certificate["columns"] = certificate["columns"][::-1]
+        else:
+            certificate["promise"]["in_words"] = "Nobody learns anything."
+        (forged / "certificate.json").write_bytes(to_bytes(seal(certificate)))
+        assert not api.verify(forged).valid, part
+
+
+def check_what_is_refused_is_not_charged(case, people, tmp_path):
+    plan = case.with_ledger(tmp_path)
+    Ledger(tmp_path / "ledger.sqlite").set_budget("people", 1.0, 0.001, "replace-one")
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(IncrowdError):
+        api.release(people, plan, folder=tmp_path / "taken")
+    with pytest.raises(IncrowdError):
+        api.release(people.replace({"sex": {"m": "undeclared"}}), plan, folder=tmp_path / "out")
+    assert not Ledger(tmp_path / "ledger.sqlite").statement("people").releases
+    assert not (tmp_path / "out").exists()
+
+
+def check_a_release_is_charged_once(case, people, tmp_path):
+    plan = case.with_ledger(tmp_path)
+    Ledger(tmp_path / "ledger.sqlite").set_budget("people", 1.0, 0.001, "replace-one")
+    api.release(people, plan, folder=tmp_path / "out")
+    (line,) = Ledger(tmp_path / "ledger.sqlite").statement("people").releases
+    assert (line.recorded.entry.mechanism, str(line.recorded.state)) == (plan.release.mechanism, "published")
+    promised = json.loads((tmp_path / "out" / "certificate.json").read_bytes())["promise"]
+    if line.recorded.entry.composes:
+        assert 0 < line.epsilon <= promised["epsilon"] + 1e-9
+
+
+def check_copies_are_counted_or_refused(case, people, tmp_path):
+    if not case.copies:
+        with pytest.raises(IncrowdError):
+            api.release_copies(people, case.policy, copies=2)
+        return
+    made = api.release_copies(people, case.policy, copies=2)
+    assert [one.certificate["promise"]["together"]["copies"] for one in made] == [2, 2]
+    assert made[0].certificate["promise"]["together"]["epsilon"] >= made[0].certificate["promise"]["epsilon"]
+    assert made[0].histogram != made[1].histogram
+
+
+def check_people_can_be_estimated(case, people, tmp_path):
+    api.release(people, case.policy, folder=tmp_path / "out")
+    found = api.estimate(tmp_path / "out", by=["sex"])
+    truth = Counter(people["sex"])
+    assert found.by == ("sex",)
+    assert {row.values[0] for row in found.rows} == set(truth)
+    for row in found.rows:
+        assert math.isfinite(row.estimate)
+        assert row.estimate == pytest.approx(truth[row.values[0]], rel=0.5)
+
+
+def check_reports_keep_to_their_readers(case, people, tmp_path):
+    made = seeded(people, case)
+    assert b"never publish" in made.internal["report.html"]
+    assert b"never publish" not in made.report
+    for page in (made.report, made.internal["report.html"]):
+        assert page[:15].lower() == b"<!doctype html>"
+        assert b"http://" not in page.replace(b"http://www.w3.org/", b"")
+        assert b"https://" not in page
+
+
+def check_the_public_report_speaks_of_the_release_alone(case, people, tmp_path):
+    """The number of people who are not in the release stands nowhere in what is published."""
+    made = seeded(people, case)
+    if made.histogram.total == len(people):
+        return
+    for secret in (f"{len(people):,}", str(len(people)), f"{len(people) - made.histogram.total:,} records"):
+        assert secret.encode() not in made.report
+        assert secret not in json.dumps(made.certificate, ensure_ascii=False)
+
+
+def check_small_groups_stay_hidden(case, people, tmp_path):
+    """A table of three people who share nothing is published by no mechanism that promises a crowd."""
+    few = people.head(3)
+    try:
+        made = seeded(few, case)
+    except IncrowdError:
+        return
+    least = made.certificate["mechanism"].get("k")
+    assert least is None or not made.histogram.total
+
+
+DRAWS = 3000
+
+
+def check_neighbouring_tables_look_alike(case, people, tmp_path):
+    """No event that was chosen on some draws tells two neighbouring tables apart by more than promised, on others.
+
+    The tables are tiny, and the one person is alone in her cell. An event that holds for a mechanism with its promise
+    exceeds δ by more than four standard deviations in one run of 30,000.
+    """
+    promise = seeded(people, case).certificate["promise"]
+    if promise.get("relation") not in ("add/remove", "replace-one") or "differential" not in promise["notion"]:
+        return
+    mechanism, attributes = MECHANISMS[case.policy.release.mechanism], codings(case.policy)
+    crowd = people[(people.sex == "f") & (people.age < 20)].head(30)
+    alone = people[(people.sex == "m") & (people.age >= 40)].head(1)
+    other = crowd.head(1) if promise["relation"] == "replace-one" else crowd.head(0)
+    law = []
+    for number, table in enumerate((pd.concat([crowd, alone]), pd.concat([crowd, other]))):
+        counted = count_table(table, case.policy, attributes, show_values=False, progress=lambda part: None)
+        settings, prepared = mechanism.prepare(
+            mechanism.settle(case.policy, attributes, 1), counted, lambda what, part: None
+        )
+        source = RandomSource.seeded(100 + number)
+        law.append([_key(mechanism.draw(settings, prepared, source).published) for _ in range(2 * DRAWS)])
+        promise = mechanism.draw(settings, prepared, source).statement.promise
+    epsilon, delta = promise["epsilon"], promise["delta"]
+    for one, two in (law, law[::-1]):
+        seen, against = Counter(one[:DRAWS]), Counter(two[:DRAWS])
+        event = {key for key, n in seen.items() if n > math.exp(epsilon) * against[key]}
+        p, q = (sum(key in event for key in drawn[DRAWS:]) / DRAWS for drawn in (one, two))
+        spread = math.sqrt((p * (1 - p) + math.exp(2 * epsilon) * q * (1 - q)) / DRAWS)
+        assert p - math.exp(epsilon) * q <= delta + 4 * spread + 1 / DRAWS
+
+
+def _key(table):
+    return tuple(column.codes.tobytes() for column in table.columns), table.counts.tobytes()
+
+
+CHECKS = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
+
+
+# --- the suite --------------------------------------------------------------------------------------------------------
+
+
+def test_every_mechanism_has_a_case():
+    assert set(CASES) == set(MECHANISMS)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_conformance(name, check, people, tmp_path):
+    CHECKS[check](CASES[name], people, tmp_path)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_the_registry_says_what_it_is(name):
+    mechanism = MECHANISMS[name]
+    assert mechanism.section.model_fields["mechanism"].annotation.__args__ == (name,)
+    assert {one.key for one in mechanism.form} <= set(mechanism.section.model_fields)
+    assert mechanism.title
+    assert mechanism.summary
+    schema = Policy.json_schema()
+    assert mechanism.section.__name__ in schema["$defs"]
+
+
+# --- mechanisms that are broken on purpose ----------------------------------------------------------------------------
+
+
+def broken(**changes):
+    return type("Broken", (CROWD,), changes)()
+
+
+def everything(self, settings, prepared, source):
+    """Publishes the sample, small groups included."""
+    made = CROWD.draw(self, settings, prepared, source)
+    return replace(made, published=made.outcome.sample)
+
+
+def without_chance(self, settings, prepared, source):
+    return CROWD.draw(self, settings, prepared, RandomSource.seeded(0))
+
+
+def for_free(self, settings):
+    from incrowd.mechanisms.promises import Point
+
+    return Point(0.0, 0.0, "add/remove")
+
+
+def telling(self, policy, settings, published, statement, *, void):
+    page = CROWD.public_report(self, policy, settings, published, statement, void=void)
+    return page + b"<!-- made of 3,000 -->"
+
+
+def refused_late(self, settings, prepared, source):
+    raise AssertionError("nothing may be refused once the ledger was charged")
+
+
+BROKEN = {
+    "publishes everything": (broken(draw=everything), {"a_release_is_verified", "neighbouring_tables_look_alike"}),
+    "uses no chance": (broken(draw=without_chance), {"chance_is_used_where_it_is_promised"}),
+    "charges nothing": (broken(spending=for_free), {"a_release_is_charged_once"}),
+    "tells the number of people": (
+        broken(public_report=telling),
+        {"the_public_report_speaks_of_the_release_alone"},
+    ),
+    "estimates nonsense": (
+        broken(estimate=lambda self, certificate, table, by, **_: CROWD.estimate(self,
+            {**certificate, "mechanism": {**certificate["mechanism"], "beta": 0.9}}, table, by)),
+        {"people_can_be_estimated"},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_suite_catches_broken_mechanisms(what, people, tmp_path, monkeypatch):
+    mechanism, caught_by = BROKEN[what]
+    monkeypatch.setitem(MECHANISMS, "sampled_crowd", mechanism)
+    caught = set()
+    for name, check in CHECKS.items():
+        (tmp_path / name).mkdir()
+        try:
+            check(CASES["sampled_crowd"], people, tmp_path / name)
+        except (AssertionError, IncrowdError):
+            caught.add(name)
+    assert caught_by <= caught, f"only {caught} noticed"
+
+
+def test_histograms_compare_by_content(people):
+    """The checks rest on it."""
+    made = seeded(people, CASES["sampled_crowd"])
+    assert made.histogram == Histogram.of(made.histogram.columns, made.histogram.counts)
+    assert made.histogram != Histogram.of(made.histogram.columns, made.histogram.counts + 1)
