@@ -21,7 +21,7 @@ PICTURES = ROOT / "docs" / "pictures"
 MARKED = re.compile(r"(<!-- measured: (?P<name>[\w ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-README = (
+SHOWN = (
     ("main_job", "Python, few, fixed"),
     ("main_job", "Python, few, private"),
     ("main_job", "Python, many, fixed"),
@@ -37,7 +37,7 @@ README = (
     ("rivals", "Mondrian"),
     ("startup", "plan"),
 )
-"""The rows of the README's table: a benchmark, and the key of a row."""
+"""The rows of the first table of docs/cost.md: a benchmark, and the key of a row."""
 
 BUSY = 0.2
 """From this share of the processors' time on, other work is said to have disturbed a run."""
@@ -50,9 +50,31 @@ COMMAND = (
 
 
 def performance(record: Recorded) -> str:
-    """The README's table, and what it was measured with."""
-    rows = [row for row in (record.row(*place) for place in README) if row is not None]
-    return f"{_table(rows)}\n{_wrapped(conditions(record))}\n"
+    """The first table of docs/cost.md."""
+    return _table([row for row in (record.row(*place) for place in SHOWN) if row is not None])
+
+
+SPEED = (
+    ("10 million rows published from Python", ("main_job", "Python, few, fixed")),
+    ("the same with levels chosen privately", ("main_job", "Python, few, private")),
+    ("100 million rows of Parquet, the whole command", ("hundred_million", "parquet, few")),
+    ("10 million rows on Spark", ("spark_release", "few, release")),
+    ("a k-anonymous recoding of Adult", ("rivals", "search, k")),
+)
+"""The README's five lines: in words, and the row behind each."""
+
+
+def speed(record: Recorded) -> str:
+    """Five lines for people in a hurry."""
+    lines = []
+    for words, place in SPEED:
+        row = record.row(*place)
+        if row is None or row.ours is None:
+            continue
+        against = f", {times(row.ratio)} {row.against}" if row.ratio is not None else ""
+        held = f", {megabytes(row.ours.megabytes)}" if row.target_for == "megabytes" else ""
+        lines.append(f"- {words}: {seconds(row.ours.seconds)}{against}{held}\n")
+    return "".join(lines)
 
 
 def _table(rows: Sequence[Row], *, memory: bool = False) -> str:
@@ -112,6 +134,7 @@ def curve(record: Recorded, name: str) -> str:
 def parts(record: Recorded) -> dict[str, str]:
     """Everything that pages may ask for, by name."""
     return {
+        "speed": speed(record),
         "performance": performance(record),
         "conditions": f"{_wrapped(conditions(record))}\n",
         "example": worked_example(record),

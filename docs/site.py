@@ -32,7 +32,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "Reference": ("commands", "policy", "ledger", "certificate", "python", "measures", "errors"),
     "Explanation": (
         *("idea", "guarantees", "reading-a-certificate", "adversaries", "pram", "local", "sampling"),
-        *("cost", "proofs", "errata", "limits"),
+        *("cost", "proofs", "errata", "limits", "architecture"),
     ),
 }
 
