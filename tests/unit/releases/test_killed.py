@@ -10,7 +10,7 @@ import pytest
 
 from incrowd import api
 
-KILLS, AT_ONCE = int(os.environ.get("INCROWD_KILLS", "200")), 8
+KILLS, AT_ONCE = int(os.environ.get("INCROWD_KILLS", "104")), 8
 
 # A process of its own imports everything and then only forks, waits and kills: its children start at once, so that
 # the kills fall on the work and not on imports. All mechanisms take turns, those that can with several copies.
@@ -81,7 +81,7 @@ KINDS = [
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill -9")
-def test_two_hundred_kills(tmp_path):
+def test_a_hundred_kills(tmp_path):
     arguments = [str(tmp_path), str(KILLS), str(AT_ONCE), json.dumps(KINDS)]
     subprocess.run([sys.executable, "-c", KILLER, *arguments], check=True)
     visible = [p for p in tmp_path.iterdir() if p.is_dir() and not p.name.startswith(".")]

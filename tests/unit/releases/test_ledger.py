@@ -384,7 +384,11 @@ def test_an_unknown_dataset_is_an_error_not_an_empty_account(ledger):
     with pytest.raises(InputError) as caught:
         ledger.statement("nobody")
     assert caught.value.code == "ledger-unknown"
-    for call in (lambda: ledger.charge("", point(1)), lambda: ledger.set_budget("a\nb", 1, 0, ADD)):
+    for call in (
+        lambda: ledger.charge("", point(1)),
+        lambda: ledger.set_budget("a\nb", 1, 0, ADD),
+        lambda: ledger.statement(""),
+    ):
         with pytest.raises(ParameterError):
             call()
     assert ledger.datasets() == ()

@@ -137,6 +137,16 @@ def test_the_memory_may_lag_behind(ledger):
     again.charge("town", point())
 
 
+def test_a_publication_is_a_record_like_any_other(ledger, tmp_path):
+    """It is remembered, and not written to a copy that is older than what is remembered."""
+    receipt = ledger.charge("town", point())
+    shutil.copy(ledger.path, tmp_path / "copy.db")
+    ledger.settle(receipt.entry_id, "sha256:1")
+    shutil.copy(tmp_path / "copy.db", ledger.path)
+    refused(lambda: Ledger(ledger.path), "ledger-older", "3 record(s), and is older")
+    refused(lambda: ledger.settle(receipt.entry_id, "sha256:1"), "ledger-older")
+
+
 def test_the_memory_never_goes_back():
     kept, path = memory.Memory(), Path("/somewhere/ledger.db")
     for records in (3, 2):
