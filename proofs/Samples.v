@@ -1,4 +1,4 @@
-(* Plain samples (Chaudhuri and Mishra): one row replaced, and a bound for c rows.
+(* Plain samples (Chaudhuri and Mishra), one row replaced; Corners.v has c rows.
 
    Each row is kept with probability p. A table has n v rows of value v, the sample
    s v of them. The sample is private at epsilon if no two ways of overwriting one
@@ -112,33 +112,6 @@ have -> : (1 + eps) * ((1 - p) * chance s x) * ((n v)%:R - (s v)%:R)
   = chance s x * (((1 + eps) * ((n v)%:R - (s v)%:R)) * (1 - p)) by ring.
 rewrite ler_pmul2l // ler_pmul2r // mulrBr ler_subr_addr -ler_subr_addl.
 by rewrite [leRHS](_ : _ = eps * (n v)%:R) //; ring.
-Qed.
-
-(* Any c rows: x is the table without them, l and l' are two ways of giving them
-   values again. The criterion for c = 1, with c - 1 rows less, c times. *)
-Definition with_rows x (l : seq V) : V -> nat := foldl with_row x l.
-
-Theorem several_rows s n x (c : nat) l l' :
-    (forall v, (1 + eps) * (s v)%:R <= eps * ((n v).+1 - c)%N%:R) ->
-    (forall v, (n v <= x v + c)%N) -> size l = c -> size l' = c ->
-  chance s (with_rows x l) <= (1 + eps) ^+ c * chance s (with_rows x l').
-Proof.
-move=> small removed size_l size_l'.
-have q_ge0 := ltW q_gt0; have e_ge0 : 0 <= 1 + eps by rewrite addr_ge0 ?ler01.
-have up y : (forall v, (n v <= y v + c)%N) ->
-    chance s (with_rows y l) <= ((1 + eps) * (1 - p)) ^+ size l * chance s y.
-  elim: l y {size_l} => [|v l IH] y le_ny /=; first by rewrite mul1r.
-  apply: le_trans (IH (with_row y v) _) _.
-    by move=> w; rewrite (leq_trans (le_ny w)) // leq_add2r leq_addr.
-  rewrite exprSr -mulrA ler_wpmul2l ?exprn_ge0 ?mulr_ge0 // -mulrA; apply: chance_row_le.
-  apply: le_trans (small v) _; rewrite ler_wpmul2l // ler_nat leq_subLR addnS ltnS addnC.
-  exact: le_ny.
-have down y : (1 - p) ^+ size l' * chance s y <= chance s (with_rows y l').
-  elim: l' y {size_l'} => [|v l2 IH] y /=; first by rewrite mul1r.
-  apply: le_trans (IH (with_row y v)); rewrite exprSr -mulrA ler_wpmul2l ?exprn_ge0 //.
-  exact: chance_row_ge.
-apply: le_trans (up x removed) _; rewrite size_l exprMn -mulrA ler_wpmul2l ?exprn_ge0 //.
-by rewrite -size_l'.
 Qed.
 
 (* The probability of a private sample is a product of binomial sums. *)
