@@ -95,6 +95,7 @@ MUTANTS = {
     "replacing nothing": ("Pram", "A u w <= E * A v w.", "A u w <= E * A u w."),
     "one record less": ("Pram", "(#|I|%:R - 1) * (A u v'", "(#|I|%:R - 2) * (A u v'"),
     "another criterion": ("Samples", "(forall v, (1 + eps) * (s v)%:R <= eps", "(forall v, (s v)%:R <= eps"),
+    "another score": ("Score", "j%:R * (k <= j)%N%:R).", "j%:R * (k < j)%N%:R)."),
     "too little room": ("Corners", "(s v + c <= n v)%N.", "(s v + c <= (n v).+1)%N."),
     "another prior": (
         "Beliefs",
