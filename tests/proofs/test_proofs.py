@@ -33,6 +33,12 @@ def copy(built, tmp_path):
     return Path(shutil.copytree(built, tmp_path / "proofs"))
 
 
+def test_where_coq_is_missing_that_is_said(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert check.main() == 1
+    assert "Coq is not installed" in capsys.readouterr().out
+
+
 def test_every_file_is_listed():
     assert sorted(check.files()) == sorted(path.stem for path in PROOFS.glob("*.v"))
 
