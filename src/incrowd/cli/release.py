@@ -108,7 +108,7 @@ def show_account(console: Console, account: Mapping[str, Any] | None) -> None:
     spent = account["spent"]
     console.print(
         f"Spent on {safe(account['dataset'])}: ε = {shown(spent['epsilon'])} at δ = {shown(spent['delta'])}; "
-        f"{', '.join(left_in_words(dict(account))[:1])}.",
+        f"{' '.join(left_in_words(dict(account))[0].split())}.",
         soft_wrap=True,
     )
     for note in account["notes"]:

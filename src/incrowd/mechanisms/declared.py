@@ -6,12 +6,14 @@ stands in a certificate by its digest only, so what it says must be taken on tru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from incrowd.core.signing import canonical
 from incrowd.hierarchy import Hierarchy, codings
 from incrowd.mechanisms.base import Check, published_attributes
+from incrowd.mechanisms.promises import MOST_COPIES
 from incrowd.policy import Attribute, ListFile, Policy, Taxonomy, TreeFile
 from incrowd.recoding.mondrian import node_labels
 
@@ -113,6 +115,20 @@ def check_labels(certificate: Mapping[str, Any], held: Mapping[str, Held], apart
         if name in held and name not in apart
     )
     return Check("the labels are the policy's at the stated levels, where it lists them", same, "they are others")
+
+
+def says_together(certificate: Mapping[str, Any], meaning: Callable[[int], Any]) -> bool:
+    """Whether a certificate says of several releases what their number means, or rightly nothing.
+
+    Args:
+        certificate: which may be anything.
+        meaning: what so many releases promise together.
+    """
+    said = certificate["promise"]["together"]
+    if said is None:
+        return True
+    copies = said["copies"]
+    return type(copies) is int and 2 <= copies <= MOST_COPIES and canonical(said) == canonical(meaning(copies))
 
 
 def unheld(certificate: Mapping[str, Any]) -> list[str]:

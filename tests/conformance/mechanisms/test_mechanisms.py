@@ -115,6 +115,26 @@ def check_copies_are_counted_or_refused(case, people, tmp_path):
     assert made[0].histogram != made[1].histogram
 
 
+def check_a_forged_number_of_copies_is_not_verified(case, people, tmp_path):
+    from incrowd.core.signing import seal, to_bytes
+    from incrowd.mechanisms.registry import mechanism_named
+
+    if not case.copies:
+        return
+    api.release_copies(people, case.policy, copies=2, folder=tmp_path / "out")
+    folder = tmp_path / "out-1"
+    assert api.verify(folder).valid
+    certificate = json.loads((folder / "certificate.json").read_bytes())
+    mechanism = mechanism_named(case.policy.release.mechanism)
+    for copies in (0, 1, -3, 0.25, True, 10**6):
+        together = mechanism.together(mechanism.settled_again(certificate), copies)
+        forged = {**certificate, "promise": {**certificate["promise"], "together": together}}
+        if together is None:
+            forged["promise"]["together"] = {**certificate["promise"]["together"], "copies": copies}
+        (folder / "certificate.json").write_bytes(to_bytes(seal(forged)))
+        assert not api.verify(folder).valid, copies
+
+
 def check_people_can_be_estimated(case, people, tmp_path):
     api.release(people, case.policy, folder=tmp_path / "out")
     found = api.estimate(tmp_path / "out", by=["sex"])

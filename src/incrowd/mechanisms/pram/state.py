@@ -29,7 +29,7 @@ from incrowd.mechanisms.base import (
     published_attributes,
     section_of,
 )
-from incrowd.mechanisms.declared import check_labels, held_columns
+from incrowd.mechanisms.declared import check_labels, held_columns, says_together
 from incrowd.mechanisms.pram.blocks import Block, Rows
 from incrowd.mechanisms.pram.section import MatrixFile, Pram, unfit_rows, write_probability
 from incrowd.mechanisms.pram.settle import By, PramPromise, PramSettled, _wishes, keeps, solve
@@ -56,7 +56,7 @@ def together(settings: PramSettled, copies: int) -> dict[str, Any] | None:
 
 def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     """The blocks are the policy's, and every number follows from them."""
-    mechanism, section, stated = certificate["mechanism"], section_of(certificate), certificate["promise"]
+    mechanism, section = certificate["mechanism"], section_of(certificate)
     attributes = {
         name: Attribute.model_construct(
             hierarchy=a["hierarchy"], level=a["level"], role=a["role"], missing=a["missing"]
@@ -89,9 +89,8 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     yield Check("the levels are the policy's", same, "a level differs from the policy's")
     if same:
         yield check_labels(certificate, held_columns(certificate))
-    several = stated["together"]
     said = describe(blocks, promise, levels, records, by).is_in(certificate)
-    said = said and several == _together(promise, several["copies"] if several else 1)
+    said = said and says_together(certificate, lambda copies: _together(promise, copies))
     yield Check("the promise says what the parameters mean", said, "its words or numbers are others")
 
 

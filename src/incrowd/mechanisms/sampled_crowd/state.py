@@ -23,7 +23,7 @@ from incrowd.mechanisms.base import (
     published_attributes,
     section_of,
 )
-from incrowd.mechanisms.declared import are_levels, check_labels, held_columns
+from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, says_together
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.policy import Attribute
 from incrowd.theory._groups import float_above
@@ -153,9 +153,9 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
         fixed = 0 if attribute.level is None else attribute.level
         same = same and (name in chosen or levels[name] == fixed)
     yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
-    together = certificate["promise"]["together"]
     stated = state(settings, levels, mechanism["levels_chosen"]).is_in(certificate)
-    stated = stated and together == _together(settings, together["copies"] if together else 1)
+    stated = stated and says_together(certificate, lambda copies: _together(settings, copies))
+    stated = stated and not (settings.already_sampled and certificate["promise"]["together"])
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
 
