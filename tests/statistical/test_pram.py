@@ -103,7 +103,7 @@ def test_the_errors_of_a_population_are_too_large_for_the_table():
 
 
 def test_pearson_on_the_release_keeps_its_level_and_on_estimates_does_not():
-    from incrowd.mechanisms.generalization.association import pearson
+    from incrowd.mechanisms.pram.association import pearson
 
     rng = np.random.default_rng(5)
     source = RandomSource.seeded(6)

@@ -6,15 +6,18 @@ broken on purpose.
 
 import json
 import math
+import re
 import shutil
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from conformance_mechanisms import CASES
 
+import incrowd
 from incrowd import api
 from incrowd.core.errors import IncrowdError
 from incrowd.hierarchy import codings
@@ -25,6 +28,7 @@ from incrowd.randomness import RandomSource
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.pipeline import count_table
 
+ROOT = Path(__file__).resolve().parents[3]
 CROWD = type(MECHANISMS["sampled_crowd"])
 
 
@@ -240,6 +244,23 @@ def test_the_registry_says_what_it_is(name):
     assert mechanism.summary
     schema = Policy.json_schema()
     assert mechanism.section.__name__ in schema["$defs"]
+
+
+FILES = {"__init__.py", "section.py", "settle.py", "draw.py", "state.py", "estimate.py", "report.py", "proof.md"}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_folder_has_the_same_files(name):
+    folder = Path(incrowd.__file__).parent / "mechanisms" / name
+    assert {path.name for path in folder.iterdir()} >= FILES
+    proof, page = (folder / "proof.md").read_text(encoding="utf-8"), ROOT / "docs" / "proofs.md"
+    for file in re.findall(r"`(proofs/\w+\.v)`", proof):
+        assert (ROOT / file).is_file(), file
+    headings = set(re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    for named in re.findall(r'"([^"]+)"', proof):
+        assert any(heading.startswith(named) for heading in headings), named
+    for file in re.findall(r"`(\w+\.py)`", proof):
+        assert (folder / file).is_file(), file
 
 
 # --- mechanisms that are broken on purpose ----------------------------------------------------------------------------

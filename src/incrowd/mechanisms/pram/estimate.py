@@ -25,7 +25,7 @@ from incrowd.marginals import Counted
 from incrowd.mechanisms.base import (
     Estimates,
 )
-from incrowd.mechanisms.generalization.association import Association, associate
+from incrowd.mechanisms.pram.association import Association, associate
 from incrowd.mechanisms.pram.blocks import Block, backward, fold
 from incrowd.mechanisms.pram.inversion import NORMAL_95, Floats, General, Inversion, KeptAxis, invert, likeliest
 from incrowd.mechanisms.pram.state import blocks_of

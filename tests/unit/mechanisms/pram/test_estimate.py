@@ -10,8 +10,8 @@ from scipy import optimize, stats
 
 from incrowd.core.errors import ParameterError
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.generalization.association import associate, pearson
 from incrowd.mechanisms.pram import draw as pram
+from incrowd.mechanisms.pram.association import associate, pearson
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.mechanisms.pram.estimate import middle, reconstruct, tabulate
 from incrowd.mechanisms.pram.inversion import General, KeptAxis, invert, likeliest
