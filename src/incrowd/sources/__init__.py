@@ -23,15 +23,18 @@ Anything else is outside the domain. Every record is read, and every one is coun
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import Any, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
-from incrowd.core.errors import DataError
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.machine import require_address_space
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ENTRY_POINTS = "incrowd.sources"
 
@@ -53,18 +56,24 @@ class SourceColumn:
     kind: str
 
 
+Wanted = Sequence[Coding] | Sequence[str]
+"""What to count by: how columns are coded; or their bare names, for the values that occur."""
+
+
 class Source(Protocol):
-    """A table that can be counted."""
+    """A table that can be counted. An engine needs these two methods and nothing else."""
 
     def columns(self) -> list[SourceColumn]:
         """The columns, in order."""
         ...
 
-    def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
+    def count_by(self, codings: Wanted, *, progress: Progress | None = None) -> Histogram:
         """Codes the columns named by `codings` and counts each combination, in one scan.
 
         Args:
-            codings: how each column becomes integers; the histogram has these columns in this order.
+            codings: how each column becomes integers; the histogram has these columns in this order. Audits,
+                comparisons and drafts of policies, which look at what no policy describes, give bare names of columns
+                instead: then the labels are the values that occur, as they print, and None for missing ones.
             progress: called now and then, from any thread, with the part done, between 0 and 1.
 
         Raises:
@@ -72,6 +81,43 @@ class Source(Protocol):
                 refuses; then one error names every column concerned and counts the records.
         """
         ...
+
+
+def told_apart(codings: Wanted) -> tuple[list[Coding], list[str]]:
+    """The codings and the bare names: one of the two is empty."""
+    coded = [coding for coding in codings if isinstance(coding, Coding)]
+    names = [name for name in codings if isinstance(name, str)]
+    if coded and names:
+        raise ParameterError("A table is counted by codings or by bare names, not both.", code="parameter-type")
+    return coded, names
+
+
+def wanted_names(codings: Wanted, columns: Sequence[SourceColumn]) -> list[str]:
+    """The names of the columns to count by.
+
+    Raises:
+        DataError: the table, which has these `columns`, lacks one of them.
+    """
+    from incrowd.sources.naming import positions
+
+    names = [wanted if isinstance(wanted, str) else wanted.column for wanted in codings]
+    positions(names, [column.name for column in columns])
+    return names
+
+
+def count_groups(rows: pa.Table, counts: Iterable[int], codings: Wanted, **options: Any) -> Histogram:
+    """`Source.count_by` for an engine that can group rows by their values: what these mean is decided here.
+
+    Args:
+        rows: rows with at least the columns that `codings` names; the same row may stand there more than once.
+        counts: how many records each of them stands for.
+        codings: as `Source.count_by` gets them.
+        options: those with which the source was opened; see `incrowd.sources.options.Options`.
+    """
+    from incrowd.sources.groups import GroupedSource, groups_of
+    from incrowd.sources.options import Options
+
+    return GroupedSource(groups_of(rows, counts), Options(**options)).count_by(codings)
 
 
 def open_source(thing: Any, **options: Any) -> Source:

@@ -20,7 +20,7 @@ from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.core.machine import memory
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
-from incrowd.sources import Progress, SourceColumn
+from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
 from incrowd.sources.files import FileTable, ParquetFiles
 from incrowd.sources.matching import Match, column_kind, match
 from incrowd.sources.naming import positions, require_fitting
@@ -61,8 +61,13 @@ class DuckDBSource:
             types = _types(connection, scan(everything), everything)
         return [SourceColumn(name, column_kind(types[i])) for i, name in enumerate(self._table.names)]
 
-    def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
+    def count_by(self, codings: Wanted, *, progress: Progress | None = None) -> Histogram:
         """Codes and counts in one scan, as `Source.count_by` promises."""
+        codings, names = told_apart(codings)
+        if names:
+            from incrowd.sources.observed import count_observed
+
+            return count_observed(self, names).histogram
         positions = self.positions([coding.column for coding in codings])
         with self.connect() as (connection, scan):
             relation, weight = self.gather(scan, dict(zip(positions, codings, strict=True)))
@@ -115,7 +120,11 @@ class DuckDBSource:
 
         Values of a column with a coding may be replaced by others that it codes alike.
         """
-        return scan(list(wanted)), None
+        return self.held(scan, list(wanted))
+
+    def held(self, scan: Scan, positions: Sequence[int]) -> tuple[str, str | None]:
+        """The rows as they are held, and their column of counts if they are groups already."""
+        return scan(positions), None
 
     @property
     def options(self) -> Options:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol, runtime_checkable
 
 from incrowd.core.errors import DataError
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource
+from incrowd.sources.groups import FetchedByCounting
+
+
+@runtime_checkable
+class Fetched(Protocol):
+    """An engine that has a better way to hand over values than to count by them; none needs one."""
+
+    def fetched(self) -> DuckDBSource:
+        """The same table."""
+        ...
 
 
 def fetching(source: Source) -> DuckDBSource:
-    """The same table, so that the engine here can ask for its values.
-
-    Raises:
-        DataError: it is in an engine that hands over counts and nothing else.
-    """
+    """The same table, so that the engine here can ask for its values."""
     if isinstance(source, DuckDBSource):
         return source
-    # Engines of others need not have it, nor is Spark installed everywhere.
-    fetched = getattr(source, "fetched", None)
-    if fetched is None:
-        raise DataError(
-            "This engine only counts by declared values; it does not hand over those that occur.",
-            code="data-kind",
-            remedy="Fetch the columns that are needed to a file first.",
-        )
-    found: DuckDBSource = fetched()
-    return found
+    if isinstance(source, Fetched):
+        return source.fetched()
+    return FetchedByCounting(source)
 
 
 def require_comparable(source: DuckDBSource, at: Iterable[int]) -> None:

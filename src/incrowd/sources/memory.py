@@ -43,7 +43,7 @@ class ArrowTable:
                 code="column-type",
                 remedy="Give every column one type: texts, numbers, dates or booleans.",
             ) from None
-        data = _plain(data, [f"c{position}" for position in chosen])
+        data = plain(data, [f"c{position}" for position in chosen])
         if not isinstance(data, pa.Table):
             data = self._counted(data)
         elif self.rows is None:
@@ -186,7 +186,7 @@ def check_names(names: Sequence[str]) -> None:
         first[name] = position
 
 
-def _plain(data: Any, names: list[str]) -> Any:
+def plain(data: Any, names: list[str]) -> Any:
     """The same data under other names, in types that the engine takes."""
     import pyarrow as pa
 

@@ -165,7 +165,7 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
     asked = [i for i, column in enumerate(columns) if column.kind != "other"]
     with source.connect() as (connection, scan):
         with source.recounting(scan) as require_whole:
-            rows, distinct = _sketch(connection, scan(asked), asked)
+            rows, distinct = _sketch(connection, source.held(scan, asked), asked)
             require_whole(rows)
         if not rows:
             raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
@@ -176,15 +176,15 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
         common: dict[int, list[tuple[str, int]]] = {i: [] for i in asked}
         if few:
             connection.execute(
-                f"CREATE TEMP TABLE counted AS SELECT i, value, count(*) AS n FROM {_cells(scan(few), few, columns)} "
-                "GROUP BY ALL"
+                f"CREATE TEMP TABLE counted AS SELECT i, value, CAST(sum(n) AS BIGINT) AS n "
+                f"FROM {_cells(source.held(scan, few), few, columns)} GROUP BY ALL"
             )
             _collect(connection, "counted", found)
             for i, value, n in connection.sql(_COMMON_VALUES).fetchall():
                 common[i].append((value, n))
         tell(2 / 3)
         if many:
-            _collect(connection, f"(SELECT *, 1 AS n FROM {_cells(scan(many), many, columns)})", found)
+            _collect(connection, _cells(source.held(scan, many), many, columns), found)
         tell(1.0)
     return TableProfile(
         rows,
@@ -197,24 +197,29 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
 
 
 def _sketch(
-    connection: duckdb.DuckDBPyConnection, relation: str, positions: Sequence[int]
+    connection: duckdb.DuckDBPyConnection, held: tuple[str, str | None], positions: Sequence[int]
 ) -> tuple[int, dict[int, int]]:
     """The number of rows, and about how many different values each column has."""
-    wanted = ", ".join(["count(*)", *(f"approx_count_distinct(c{i})" for i in positions)])
+    relation, n = held
+    records = "count(*)" if n is None else f"coalesce(sum({n}), 0)"
+    wanted = ", ".join([records, *(f"approx_count_distinct(c{i})" for i in positions)])
     [row] = connection.sql(f"SELECT {wanted} FROM {relation}").fetchall()
     return int(row[0]), dict(zip(positions, map(int, row[1:]), strict=True))
 
 
-def _cells(relation: str, positions: Iterable[int], columns: Sequence[SourceColumn]) -> str:
-    """A row (i, value) for each record and column, the value as text."""
+def _cells(held: tuple[str, str | None], positions: Iterable[int], columns: Sequence[SourceColumn]) -> str:
+    """A row (i, value, n) for each column and each record or group of n records, the value as text."""
+    relation, n = held
     numbers = ", ".join(map(str, positions))
     values = ", ".join(_as_text(f"c{i}", columns[i].kind) for i in positions)
-    return f"(SELECT unnest([{numbers}]) AS i, unnest([{values}]) AS value FROM {relation})"
+    return f"(SELECT unnest([{numbers}]) AS i, unnest([{values}]) AS value, {n or 1} AS n FROM {relation})"
 
 
 def _as_text(column: str, kind: str) -> str:
     printed = f"CAST({column} AS VARCHAR)"
-    if kind not in {"float", "decimal"}:
+    if kind == "decimal":
+        return f"regexp_replace({printed}, '[.]0+$', '')"
+    if kind != "float":
         return printed
     # 7.0 is a whole number: tables in memory hold whole numbers so where some are missing.
     whole = f"TRY_CAST(CASE WHEN {column} = trunc({column}) THEN {column} END AS BIGINT)"

@@ -23,7 +23,7 @@ from pyspark.sql import functions as fn
 from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram
-from incrowd.sources import Progress, SourceColumn
+from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
 from incrowd.sources.memory import check_names
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import Options
@@ -99,12 +99,15 @@ class SparkSource:
         """The columns, in order."""
         return [SourceColumn(n, column_kind(t)) for n, t in zip(self._names, self._types, strict=True)]
 
-    def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:
+    def count_by(self, codings: Wanted, *, progress: Progress | None = None) -> Histogram:
         """Codes and counts in one job, as `Source.count_by` promises.
 
         Raises:
             DataError: there are more cells than `Options.most_cells`; no more than one in excess came to the driver.
         """
+        codings, names = told_apart(codings)
+        if names:
+            return self.fetched().count_by(names)
         with reading():
             cells, rows = self._collect(codings)
         codes, counts = rows.codes(cells), cells.column("n").to_numpy()

@@ -80,16 +80,3 @@ def test_a_cut_off_file_is_noticed(tmp_path):
     with pytest.raises(DataError) as error:
         count_observed(open_source(path), ["a"])
     assert error.value.code == "data-unreadable"
-
-
-def test_a_source_that_cannot_be_asked():
-    class Elsewhere:
-        def columns(self):
-            return []
-
-        def count_by(self, codings, *, progress=None):
-            raise NotImplementedError
-
-    with pytest.raises(DataError) as error:
-        count_observed(open_source(Elsewhere()), ["a"])
-    assert error.value.code == "data-kind"

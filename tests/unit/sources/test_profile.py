@@ -130,21 +130,10 @@ def test_columns_with_very_many_values_are_judged_alike(monkeypatch):
     assert rough.distinct == pytest.approx(exact.distinct, rel=0.2)
 
 
-def test_an_empty_table_and_a_foreign_engine_are_refused():
+def test_an_empty_table_is_refused():
     with pytest.raises(DataError) as caught:
         column([], type=pa.string())
     assert caught.value.code == "data-empty"
-
-    class Elsewhere:
-        def columns(self):
-            return []
-
-        def count_by(self, codings, *, progress=None):
-            raise NotImplementedError
-
-    with pytest.raises(DataError) as caught:
-        profile.profile(Elsewhere())
-    assert caught.value.code == "data-kind"
 
 
 def test_progress_is_told():
