@@ -11,12 +11,14 @@ import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_origin
 
 import pyarrow as pa
+from pydantic import BaseModel
 
 import incrowd
 from incrowd.core.signing import seal, to_bytes
+from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise
 from incrowd.mechanisms.registry import MECHANISMS
 
 Path_ = tuple[str, ...]
@@ -39,134 +41,8 @@ release:
 }
 COPIES = ("promise", "together")
 
-OPAQUE = {("policy",), ("files",), ("software",)}
-"""Fields that are shown as a whole: their keys are files or programs, or the policy's own."""
-
-BY_NAME = {
-    ("mechanism", "levels"),
-    ("mechanism", "trees"),
-    ("mechanism", "rounded"),
-    ("mechanism", "adversaries", "weights"),
-}
-"""Fields whose keys are names of columns or values."""
-
-COMMON: dict[Path_, str] = {
-    ("format",): "What kind of document it is, and its version.",
-    ("title",): "What the release is called; the policy's title, or nothing.",
-    ("promise", "notion"): "Which promise it is. Read it first.",
-    ("promise", "relation"): "Which tables are compared.",
-    ("promise", "in_words"): "The promise in sentences, made from the numbers and rounded to the safe side.",
-    ("promise", "grounds"): "The theorems that it rests on.",
-    (
-        "promise",
-        "together",
-    ): "If it is one of several releases made at once: how many, and what they promise together. Else nothing.",
-    ("promise", "void"): "Nothing, or why nothing is promised: a rehearsal, or drawn from predictable bits, for tests.",
-    ("mechanism", "name"): "The mechanism.",
-    ("mechanism", "levels"): "The level at which each column is shown.",
-    ("assumptions",): "Premises that nobody can check from outside, each a sentence.",
-    ("columns", "name"): "The columns, in the order of the table.",
-    ("columns", "labels"): "All that a column could show, whether or not it occurs; null is a missing value.",
-    ("policy",): "The policy, complete, with every default spelled out.",
-    ("policy_digest",): "SHA-256 of the policy in canonical form. `incrowd ledger show` lists releases by it.",
-    ("files",): "The table, or each of its parts, and the report, each with its `sha256` and its size in `bytes`.",
-    ("software",): "The versions of incrowd, Python and the libraries that count, draw and write.",
-    ("randomness",): "Where the random bits came from.",
-    ("created",): "The day, in UTC.",
-    ("digest",): "SHA-256 of all other fields in canonical form, the signature apart.",
-}
-OWN: dict[str, dict[Path_, str]] = {
-    "sampled_crowd": {
-        ("promise", "epsilon"): "ε, what the choice of levels costs included.",
-        ("promise", "delta"): "δ as promised.",
-        ("mechanism", "k"): "The least crowd that is shown.",
-        ("mechanism", "beta"): "The probability with which each record was sampled.",
-        ("mechanism", "selection_epsilon"): "The part of ε that was spent on choosing levels.",
-        ("mechanism", "exact_delta"): "The δ that k, β and the rest of ε really have: at most the one promised.",
-        (
-            "mechanism",
-            "already_sampled",
-        ): "Whether the table was taken to be a sample itself, so that nothing was sampled.",
-        ("mechanism", "levels_chosen"): "The columns whose levels were chosen privately.",
-    },
-    "generalization": {
-        ("promise", "adversaries", "name"): "Whom it is to withstand.",
-        ("promise", "adversaries", "sensitive"): "The column she wants to know.",
-        ("promise", "adversaries", "belief_ratio"): "The belief ratio that is promised.",
-        ("promise", "adversaries", "belief_ratio_reached"): "The smallest that this table has, rounded up.",
-        ("promise", "adversaries", "p_in"): "Her belief in the worst case, with the person in the table …",
-        ("promise", "adversaries", "p_out"): "… and with the person left out.",
-        ("promise", "requirements"): "What every group has besides.",
-        ("mechanism", "recoding"): "`full_domain` or `local`.",
-        ("mechanism", "suppression"): "The largest share of records that might be left out. How many were is not said.",
-        ("mechanism", "levels_chosen"): "The columns whose levels were chosen by looking at the table.",
-        ("mechanism", "adversaries", "name"): "Whom it is to withstand.",
-        ("mechanism", "adversaries", "class"): "I, II or III.",
-        ("mechanism", "adversaries", "sensitive"): "The column she wants to know.",
-        (
-            "mechanism",
-            "adversaries",
-            "weights",
-        ): "Her prior's parameters or her shares, by value; nothing for class II.",
-        ("mechanism", "adversaries", "stubbornness"): "How firmly she believes; nothing for class III.",
-        ("mechanism", "adversaries", "or_less_stubborn"): "Whether those who believe less firmly are covered too.",
-        ("mechanism", "adversaries", "knows"): "How many records she knows.",
-        ("mechanism", "adversaries", "predicates"): "What she must not learn.",
-        (
-            "mechanism",
-            "adversaries",
-            "seen",
-        ): "If she has seen an earlier table: how many people of each value were in it.",
-        (
-            "mechanism",
-            "trees",
-        ): "For t-closeness with hierarchical distances: the levels of the sensitive column's hierarchy.",
-    },
-    "pram": {
-        ("promise", "epsilon"): "The central ε, of the shuffled table: the one that a ledger counts.",
-        ("promise", "delta"): "The central δ.",
-        ("promise", "k"): "Nobody is linked to a record with a probability above 1/k. Rounded down.",
-        ("promise", "local_epsilon"): "ε₀, of each record by itself.",
-        ("promise", "records"): "The number of records for which this is promised.",
-        ("promise", "bound"): "Which proof gives the central ε.",
-        (
-            "promise",
-            "parts",
-            "linking",
-        ): "The promise about k by itself: `notion`, `k`, `relation`, `theorem`, `in_words`.",
-        ("promise", "parts", "local"): "The promise about each record, in the same way.",
-        ("promise", "parts", "central"): "The promise about the shuffled table, in the same way.",
-        ("mechanism", "blocks", "attributes"): "Columns that are redrawn together.",
-        ("mechanism", "blocks", "sizes"): "How many values each of them has.",
-        (
-            "mechanism",
-            "blocks",
-            "rho",
-        ): "The probability with which values are kept; or else `matrix`, in exact fractions.",
-        ("mechanism", "records"): "The number of records published.",
-        (
-            "mechanism",
-            "invariant",
-        ): "Whether shares are kept on average. Then nothing is promised, and `promise` says so.",
-        ("mechanism", "randomised_by"): "`curator`, or `respondents` if nobody ever had the true table.",
-    },
-    "sample": {
-        ("promise", "epsilon"): "ε: likelihoods change by a factor 1 + ε at most.",
-        ("promise", "delta"): "δ: the probability of a sample of which that is not true.",
-        ("promise", "rows_unknown"): "c, how many rows may change together.",
-        (
-            "promise",
-            "found_by_looking_at_this_table",
-        ): "Which of ε, δ and the rate was found; nothing if all were planned.",
-        (
-            "mechanism",
-            "rate",
-        ): "The probability with which each record was sampled. At most three digits if it was found.",
-        ("mechanism", "rounded"): "Columns that were rounded at random, each with what its numbers are multiples of.",
-        ("mechanism", "epoch"): "The number of the epoch of a stream, or nothing.",
-    },
-}
-PARTS_OF_PRAM = {("promise", "parts", part) for part in ("linking", "local", "central")}
+OPAQUE = {("files",), ("software",), COPIES} | {("promise", "parts", part) for part in ("linking", "local", "central")}
+"""Fields that are shown as a whole, though they have parts."""
 
 INTRO = """\
 # The certificate
@@ -176,14 +52,15 @@ guarantee covers and nothing else that was read off the data. [Reading a certifi
 through one; this page lists the fields.
 
 The file is *canonical JSON*: UTF-8, keys sorted, no blanks, one newline at its end, no NaN or infinity. So there is one
-way to write it, and a change anywhere shows in its `digest`. Fields that are not listed here are not allowed, at the
-top, in `columns`, in `files` and in `signature`: they could tell what no promise covers.
+way to write it, and a change anywhere shows in its `digest`. Fields that are not listed here are not allowed: they
+could tell what no promise covers. `incrowd schema certificate` prints the JSON Schema. In Python, `Release.certificate`
+is the same document as a dictionary.
 
 The column *noticed* says what `incrowd verify` does if this field alone is changed and the certificate is sealed again,
 as a forger would do: *yes*, it finds the release invalid; *no*, it cannot know, and the field is the publisher's word.
 Whether the publisher is who they say is a matter of the signature.
 
-The tables below are written from real certificates.
+The tables below are written from the models that certificates are made and read with, the examples are real.
 """
 CHECKS = """
 ## What is checked
@@ -237,16 +114,20 @@ def certificate_page() -> str:
             incrowd.release(people(), policy, folder=folder)
             checks[mechanism] = [check.name for check in _verified(folder).checks]
             claims[mechanism] = MECHANISMS[mechanism].claimed
-            found[mechanism] = {path: (example, _noticed(folder, path)) for path, example in _fields(_read(folder))}
-    sections.append(_common(found))
+            content = _read(folder)
+            found[mechanism] = {
+                path: (_example(content, path), _noticed(folder, path))
+                for path in described(MECHANISMS[mechanism].certificate)
+                if _there(content, path)
+            }
+    common = described(Certificate[StatedPromise, StatedMechanism])
+    sections.append(_common(common, found))
     for mechanism, fields in found.items():
-        described = OWN[mechanism]
-        own = {path: value for path, value in fields.items() if path not in COMMON}
-        _same(set(own), set(described), mechanism)
+        own = {path: text for path, text in described(MECHANISMS[mechanism].certificate).items() if path not in common}
         sections.append(
             f"\n## `mechanism: {mechanism}`\n\n| field | meaning | example | noticed |\n|---|---|---|---|\n"
         )
-        sections.extend(_row(path, described[path], *own[path]) for path in described)
+        sections.extend(_row(path, text, *fields[path]) for path, text in own.items() if path in fields)
         sections.append(
             "\nTo be taken on the publisher's word:\n\n" + "".join(f"- {text}\n" for text in claims[mechanism])
         )
@@ -255,21 +136,39 @@ def certificate_page() -> str:
     return "".join(sections)
 
 
-def _common(found: Mapping[str, Mapping[Path_, tuple[Any, bool]]]) -> str:
+def described(model: type[BaseModel], path: Path_ = ()) -> dict[Path_, str]:
+    """What each field means, as its model says; where fields have parts, the parts'."""
+    found: dict[Path_, str] = {}
+    for name, field in model.model_fields.items():
+        place = (*path, field.alias or name)
+        parts = [] if place in OPAQUE or name == "signature" else list(_models(field.annotation))
+        for part in parts:
+            for inner, text in described(part, place).items():
+                found.setdefault(inner, text)
+        if not parts and name != "signature":
+            found[place] = str(field.description)
+    return found
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The models in a type, but for those that stand under names of columns or values."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif isinstance(annotation, TypeVar):
+        yield from _models(annotation.__bound__)
+    elif get_origin(annotation) is not dict:
+        for inner in get_args(annotation):
+            yield from _models(inner)
+
+
+def _common(common: Mapping[Path_, str], found: Mapping[str, Mapping[Path_, tuple[Any, bool]]]) -> str:
     lines = ["\n## Fields of every certificate\n\n| field | meaning | noticed |\n|---|---|---|\n"]
-    for path, meaning in COMMON.items():
+    for path, meaning in common.items():
         noticed = [f"`{mechanism}`" for mechanism, fields in found.items() if fields[path][1]]
         some = len(noticed) not in (0, len(found))
         said = f"for {', '.join(noticed)}" if some else _said(bool(noticed))
         lines.append(f"| `{'.'.join(path)}` | {meaning} | {said} |\n")
     return "".join(lines)
-
-
-def _same(found: set[Path_], described: set[Path_], mechanism: str) -> None:
-    if found != described:
-        raise ValueError(
-            f"{mechanism}: not described {sorted(found - described)}, not there {sorted(described - found)}"
-        )
 
 
 def _row(path: Path_, meaning: str, example: Any, noticed: bool) -> str:
@@ -303,16 +202,19 @@ def _checks(checks: Mapping[str, list[str]]) -> str:
 # --- finding the fields, and changing them --------------------------------------------------------------------------
 
 
-def _fields(part: Any, path: Path_ = ()) -> Iterator[tuple[Path_, Any]]:
-    """Every field with its value; of a list of sections, those of the first."""
-    whole = path in OPAQUE | BY_NAME | PARTS_OF_PRAM or path == COPIES
-    if isinstance(part, Mapping) and not whole:
-        for key in sorted(part):
-            yield from _fields(part[key], (*path, key))
-    elif isinstance(part, list) and part and isinstance(part[0], Mapping) and not whole:
-        yield from _fields(part[0], path)
-    else:
-        yield path, part
+def _example(part: Any, path: Path_) -> Any:
+    """What stands at a place; of a list of sections, in the first."""
+    for key in path:
+        part = (part[0] if isinstance(part, list) else part)[key]
+    return part
+
+
+def _there(part: Any, path: Path_) -> bool:
+    try:
+        _example(part, path)
+    except (KeyError, IndexError):
+        return False
+    return True
 
 
 def _noticed(folder: Path, path: Path_) -> bool:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-# Tests are no package; what several of them use is found by this name.
-_spec = importlib.util.spec_from_file_location("databases", Path(__file__).with_name("databases.py"))
-databases = sys.modules["databases"] = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(databases)
+# Tests are no package; what several of them use is found by these names.
+for name in ("databases", "json_schema"):
+    _spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    sys.modules[name] = importlib.util.module_from_spec(_spec)
+    _spec.loader.exec_module(sys.modules[name])
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +34,7 @@ def state_of_shared_fixtures(tmp_path_factory):
 def postgresql_server():
     """The address of a PostgreSQL server of the tests' own."""
     pytest.importorskip("adbc_driver_postgresql", reason="adbc-driver-postgresql is not installed")
-    with databases.postgresql_server() as address:
+    with sys.modules["databases"].postgresql_server() as address:
         yield address
 
 

@@ -84,6 +84,7 @@ __all__ = [
     "SampleTheorem",
     "advise_sample",
     "audit",
+    "certificate_schema",
     "collect",
     "compare",
     "confirm",
@@ -436,6 +437,13 @@ def minimised_measures() -> dict[str, str]:
     from incrowd.mechanisms.generalization.measures import MINIMISED
 
     return dict(MINIMISED)
+
+
+def certificate_schema() -> dict[str, Any]:
+    """The JSON Schema of a certificate."""
+    from incrowd.mechanisms.registry import certificate_schema
+
+    return certificate_schema()
 
 
 def policy_schema() -> dict[str, Any]:

@@ -33,7 +33,7 @@ VERBS = {
     "collected": ("incrowd.cli.collect:collected", "Close a collection and publish its records."),
     "keys": ("incrowd.cli.keys:keys", "Make keys for signing certificates."),
     "example": ("incrowd.cli.example:example", "Write example data with its policy."),
-    "schema": ("incrowd.cli.schema:schema", "Print the JSON Schema of a policy, for editors."),
+    "schema": ("incrowd.cli.schema:schema", "Print the JSON Schema of a policy or a certificate."),
 }
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from incrowd.core.errors import InternalError
 from incrowd.core.signing import canonical
+from incrowd.mechanisms.certificate import Certificate
 from incrowd.policy.release import ReleaseSection, section_model
 
 if TYPE_CHECKING:
@@ -130,6 +131,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT]):
     """What stands on top of the policy as it was carried out."""
     section: type[SectionT]
     """Its part of the policy."""
+    certificate: ClassVar[type[Certificate[Any, Any]]]
+    """What the certificate of its releases says."""
 
     def section_in(self, policy: Policy) -> SectionT:
         """The policy's section, which is this mechanism's."""

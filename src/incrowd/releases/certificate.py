@@ -26,7 +26,6 @@ from incrowd.core.signing import (
 )
 
 __all__ = [
-    "FORMAT",
     "canonical",
     "file_sha256",
     "is_sealed",
@@ -41,7 +40,6 @@ __all__ = [
     "to_bytes",
 ]
 
-FORMAT = "incrowd-certificate/1"
 _SOFTWARE = ("numpy", "opendp", "cryptography", "duckdb", "pyarrow")
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from incrowd.core.errors import InputError, InternalError
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.base import Statement
+from incrowd.mechanisms.certificate import FORMAT
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import table_name, write_table
 from incrowd.policy import Policy
@@ -122,15 +123,6 @@ class Release:
         )
 
 
-FIELDS = frozenset(
-    {
-        *("format", "title", "promise", "mechanism", "assumptions", "columns", "policy", "policy_digest", "files"),
-        *("software", "randomness", "created", "digest"),
-    }
-)
-"""Everything that a certificate has, but for its signature: what else stands there, nothing promises or covers."""
-
-
 def file_name(name: str, void: str | None) -> str:
     """What a file of a release is called: those of a rehearsal say that they are void."""
     stem, dot, suffix = name.rpartition(".")
@@ -190,9 +182,9 @@ def certify(
         report: the public one.
         void: why nothing is promised, if so.
     """
-    return certificates.seal(
+    sealed = certificates.seal(
         {
-            "format": certificates.FORMAT,
+            "format": FORMAT,
             "title": policy.title,
             "promise": {**statement.promise, "together": together, "void": void},
             "mechanism": dict(statement.mechanism),
@@ -206,6 +198,7 @@ def certify(
             "created": dt.datetime.now(dt.UTC).date().isoformat(),
         }
     )
+    return mechanism_named(sealed["mechanism"]["name"]).certificate.read(sealed).document()
 
 
 class FileDigest(io.RawIOBase):

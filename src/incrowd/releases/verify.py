@@ -7,19 +7,20 @@ outside the folder is opened. The table is read a batch at a time, and counted o
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pydantic import ValidationError
+
 from incrowd.core.bits import DerivedBits
 from incrowd.core.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import AnyMechanism, Check, all_columns, published_attributes, section_of
+from incrowd.mechanisms.certificate import FORMAT
 from incrowd.mechanisms.declared import policy_of, unheld
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import RECORDS_PER_PART, part_names, table_name
@@ -27,12 +28,11 @@ from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases.enclosing import enclosed
 from incrowd.releases.reading import Published, read_table
-from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, FIELDS, REHEARSED, REPORT, file_name
+from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, REHEARSED, REPORT, file_name
 
 VOID = "the promise is not void"
 
-_SIGNATURE = {"algorithm", "public_key", "value"}
-_VERSION = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6}){0,4}((a|b|rc|\.post|\.dev)[0-9]{1,6}){0,3}\+?")
+_COMPLETE = "the certificate is complete"
 _LARGEST_CERTIFICATE = 1 << 28
 _HOSTILE = (
     *(KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError),
@@ -131,7 +131,7 @@ def _examine(
     table: Published | None = None
     try:
         checks.append(_sealed(written, certificate))
-        checks.append(_closed(certificate))
+        checks.extend(_closed(certificate))
         checks.extend(_signed("signature" in certificate, signed_by, trusted))
         checks.extend(_promise(certificate))
         if rigorous and all(check.holds or check.name == VOID for check in checks):
@@ -149,7 +149,7 @@ def _examine(
             (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
         claimed += [_whose(signed_by, trusted), *(str(text) for text in certificate["assumptions"])]
     except (IncrowdError, *_HOSTILE):
-        checks.append(Check("the certificate is complete", holds=False, detail="a field is missing or malformed"))
+        checks.append(Check(_COMPLETE, holds=False, detail="a field is missing or malformed"))
     outcome = Verification(
         checks=tuple(Check(c.name, holds=True) if c.holds else c for c in checks),
         claimed=tuple(text for text in claimed if text),
@@ -204,7 +204,7 @@ def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
         raise _unreadable(path, error.strerror or type(error).__name__) from None
     except (ValueError, RecursionError):
         raise _unreadable(path, "it is not JSON") from None
-    if not isinstance(content, dict) or content.get("format") != certificates.FORMAT:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise _unreadable(path, "it is not a certificate that this version of incrowd knows")
     return written, content
 
@@ -219,18 +219,19 @@ def _sealed(written: bytes, certificate: Mapping[str, Any]) -> Check:
     return Check("the certificate's own digest", whole, "it was changed")
 
 
-def _closed(certificate: Mapping[str, Any]) -> Check:
-    """Only the fields of a certificate: others could tell of the data what no promise covers."""
-    closed = (
-        set(certificate) - {"signature"} == FIELDS
-        and set(certificate.get("signature", _SIGNATURE)) == _SIGNATURE
-        and all(set(column) == {"name", "labels"} for column in certificate["columns"])
-        and all(set(file) == {"sha256", "bytes"} for file in certificate["files"].values())
-        and set(certificate["software"]) == set(certificates.software())
-        and all(_VERSION.fullmatch(version) for version in certificate["software"].values())
-        and dt.date.fromisoformat(certificate["created"]).isoformat() == certificate["created"]
-    )
-    return Check("the certificate has the fields of a certificate", closed, "it has others, or not all of them")
+def _closed(certificate: Mapping[str, Any]) -> Iterator[Check]:
+    """Only the fields of a certificate, as its model has them: others could tell what no promise covers."""
+    wrong: set[Any] = set()
+    try:
+        _mechanism(certificate).certificate.read(certificate)
+    except ValidationError as error:
+        wrong = {problem["loc"][0] if problem["loc"] else "" for problem in error.errors(include_input=False)}
+    except (IncrowdError, *_HOSTILE):
+        wrong = {""}
+    closed = wrong <= {"promise", "mechanism"}
+    yield Check("the certificate has the fields of a certificate", closed, "it has others, or not all of them")
+    if wrong:
+        yield Check(_COMPLETE, holds=False, detail="a field is missing or malformed")
 
 
 def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import FormField
+from pydantic import Field
 
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding
@@ -25,8 +25,8 @@ from incrowd.policy.release import ReleaseSection
 
 
 class Threshold(ReleaseSection):
-    mechanism: Literal["threshold"] = FormField(description="The method.")
-    k: int = FormField(ge=1, description="The least number of records that is published.")
+    mechanism: Literal["threshold"] = Field(description="The method.")
+    k: int = Field(ge=1, description="The least number of records that is published.")
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         return []
@@ -37,12 +37,22 @@ MECHANISM = '''
 from __future__ import annotations
 
 from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, all_columns
+from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise
 from incrowd.mechanisms.threshold.section import Threshold
+
+
+class ThresholdStated(StatedMechanism):
+    k: int
+
+
+class ThresholdCertificate(Certificate[StatedPromise, ThresholdStated]):
+    """For a test."""
 
 
 class ThresholdMechanism(Mechanism):
     title, summary, form, start = "Threshold", "For a test.", (FormField("k", "k"),), {"k": "5"}
     section, claimed, policy_note = Threshold, ("everything",), "# As it was carried out.\\n"
+    certificate = ThresholdCertificate
 
     def settle(self, policy, attributes, copies):
         return self.section_in(policy).k
@@ -64,12 +74,15 @@ class ThresholdMechanism(Mechanism):
         return Made(published, levels, self._state(settings, levels), None)
 
     def _state(self, k, levels):
-        promise = {"notion": "none", "in_words": "Nothing is promised.", "grounds": "None."}
+        promise = {"notion": "none", "relation": "none", "in_words": "Nothing is promised.", "grounds": "None."}
         return Statement(promise, {"name": "threshold", "k": k, "levels": levels}, ["Nothing."])
 
     def check_promise(self, certificate):
         mechanism = certificate["mechanism"]
         yield Check("the statement", self._state(mechanism["k"], mechanism["levels"]).is_in(certificate))
+
+    def settled_again(self, certificate):
+        return certificate["mechanism"]["k"]
 
     def columns_needed(self, certificate, by=(), **options):
         return all_columns(certificate)
@@ -109,6 +122,7 @@ print(json.dumps({
     "estimate": api.estimate(sys.argv[1], by=["sex"]).rows,
     "form": api.mechanism_forms()["threshold"]["fields"],
     "schema": "Threshold" in Policy.json_schema()["$defs"],
+    "certificate": "ThresholdCertificate" in api.certificate_schema()["$defs"],
     "written": policy.to_yaml().splitlines()[-1].strip(),
 }))
 '''
@@ -144,5 +158,6 @@ def test_one_folder_and_one_line(tmp_path):
         "estimate": [5],
         "form": [["k", "k"]],
         "schema": True,
+        "certificate": True,
         "written": "release: {mechanism: threshold, k: 3}",
     }

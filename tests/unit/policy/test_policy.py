@@ -2,7 +2,6 @@
 
 import datetime as dt
 import json
-import math
 import pickle
 import re
 from decimal import Decimal
@@ -21,6 +20,7 @@ from incrowd.policy.domains import DOMAINS
 from incrowd.policy.hierarchies import HIERARCHIES
 from incrowd.policy.reading import keys_of
 from incrowd.policy.sections import Data, LedgerSection
+from json_schema import accepts
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "policy.md"
 
@@ -492,43 +492,6 @@ def test_levels_can_be_fixed_afterwards():
 
 
 # -------------------------------------------------------------------------------------------- schema and page
-
-
-def accepts(schema: dict, value, root: dict) -> bool:
-    """Enough of JSON Schema to check ours."""
-    if "$ref" in schema:
-        return accepts(root["$defs"][schema["$ref"].removeprefix("#/$defs/")], value, root)
-    kinds = schema.get("type")
-    kinds = [kinds] if isinstance(kinds, str) else kinds
-    known = {"string": str, "boolean": bool, "null": type(None), "array": list, "object": dict}
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if kinds and not any(
-        number and (kind == "number" or isinstance(value, int))
-        if kind in ("number", "integer")
-        else isinstance(value, known[kind])
-        for kind in kinds
-    ):
-        return False
-    checks = [
-        "enum" not in schema or value in schema["enum"],
-        "const" not in schema or value == schema["const"],
-        "anyOf" not in schema or any(accepts(one, value, root) for one in schema["anyOf"]),
-        "oneOf" not in schema or sum(accepts(one, value, root) for one in schema["oneOf"]) == 1,
-        not number or value > schema.get("exclusiveMinimum", -math.inf),
-        not number or value >= schema.get("minimum", -math.inf),
-        not number or value < schema.get("exclusiveMaximum", math.inf),
-    ]
-    if isinstance(value, dict):
-        inner = schema.get("properties", {})
-        other = schema.get("additionalProperties", True)
-        checks += [key in value for key in schema.get("required", [])]
-        checks.append(len(value) >= schema.get("minProperties", 0))
-        for key, item in value.items():
-            rule = inner.get(key, other)
-            checks.append(rule if isinstance(rule, bool) else accepts(rule, item, root))
-    if isinstance(value, list) and "items" in schema:
-        checks += [accepts(schema["items"], item, root) for item in value]
-    return all(checks)
 
 
 def as_editors_see(text: str):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
 from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.mechanisms.generalization.stated import GeneralizationCertificate
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -31,6 +32,7 @@ class GeneralizationMechanism(
     )
     start: ClassVar = {"require": [{"k": "5"}]}
     section = Generalization
+    certificate = GeneralizationCertificate
     claimed = (
         "that the table published is the publisher's data, made coarser as described",
         "that adversaries know no more than the policy says",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
 from incrowd.mechanisms.pram.section import Pram
+from incrowd.mechanisms.pram.stated import PramCertificate
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -30,6 +31,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
     )
     start: ClassVar = {"rho": "0.5"}
     section = Pram
+    certificate = PramCertificate
     claimed = (
         "that the table published was drawn from the publisher's data as described",
         "that each value of each record was redrawn independently, from unpredictable bits",

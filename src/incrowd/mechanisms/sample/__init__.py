@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
 from incrowd.mechanisms.sample.section import Sample
+from incrowd.mechanisms.sample.stated import SampleCertificate
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -31,6 +32,7 @@ class SampleMechanism(Mechanism[Sample, "SampleSettled", "Histogram", "SampleOut
     )
     start: ClassVar = {"epsilon": "0.5", "delta": "0.05"}
     section = Sample
+    certificate = SampleCertificate
     claimed = (
         "that epsilon and delta hold at this rate: that depends on the whole table, which only the publisher has",
         "that the table published was drawn from the publisher's data as described, once",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -32,6 +33,7 @@ class SampledCrowdMechanism(Mechanism[SampledCrowd, "CrowdSettled", "Histogram",
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6", "selection_epsilon": "0.1"}
     section = SampledCrowd
+    certificate = CrowdCertificate
     claimed = (
         "that the table published was drawn from the publisher's data as described",
         "that each record was sampled independently with probability beta, from unpredictable bits",

@@ -1,0 +1,180 @@
+"""The certificate as a model: what every certificate says, each field described where it is defined.
+
+A mechanism adds its own promise and its own parameters in its `stated.py`. The JSON Schema and the page about the
+certificate derive from these models. A certificate that was written elsewhere is read strictly: no other fields, no
+other types, and it must be written back byte for byte.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema
+
+from incrowd.core.signing import canonical
+
+FORMAT = "incrowd-certificate/1"
+
+T = TypeVar("T")
+Many = Annotated[tuple[T, ...], Strict(False)]
+"""A list in JSON, of whatever strict type."""
+
+Number = int | float
+"""A number as it was written: 5 stays 5."""
+
+
+def _day(text: str) -> str:
+    if dt.date.fromisoformat(text).isoformat() != text:
+        raise ValueError("this is written otherwise")
+    return text
+
+
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Version = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9]{1,6}(\.[0-9]{1,6}){0,4}((a|b|rc|\.post|\.dev)[0-9]{1,6}){0,3}\+?$"),
+]
+Day = Annotated[str, AfterValidator(_day), WithJsonSchema({"type": "string", "format": "date"})]
+
+
+def _whole(schema: dict[str, Any]) -> None:
+    """Every field is written, also what has a default here; only a signature may be missing."""
+    for field in schema.get("properties", {}).values():
+        field.pop("title", None)
+        field.pop("default", None)
+    schema["required"] = [name for name in schema.get("properties", {}) if name != "signature"]
+
+
+class Part(BaseModel):
+    """A part of a certificate."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        ser_json_inf_nan="constants",
+        json_schema_extra=_whole,
+    )
+
+    def document(self) -> dict[str, Any]:
+        """As it is written."""
+        return self.model_dump(mode="json")
+
+
+class Together(Part):
+    """What several releases that were made at once promise to someone who has all of them."""
+
+    copies: int = Field(ge=2, description="How many there are.")
+    in_words: str = Field(description="What they promise together.")
+
+
+class StatedPromise(Part):
+    """What is promised."""
+
+    notion: str = Field(description="Which promise it is. Read it first.")
+    relation: str = Field(description="Which tables are compared.")
+    in_words: str = Field(description="The promise in sentences, made from the numbers and rounded to the safe side.")
+    grounds: str = Field(description="The theorems that it rests on.")
+    together: Together | None = Field(
+        default=None,
+        description=(
+            "If it is one of several releases made at once: how many, and what they promise together. Else nothing."
+        ),
+    )
+    void: str | None = Field(
+        default=None,
+        description="Nothing, or why nothing is promised: a rehearsal, or drawn from predictable bits, for tests.",
+    )
+
+
+class StatedMechanism(Part):
+    """How the release was made."""
+
+    name: str = Field(description="The mechanism.")
+    levels: dict[str, int] = Field(description="The level at which each column is shown.")
+
+
+class StatedColumn(Part):
+    """A column of the table."""
+
+    name: str = Field(description="The columns, in the order of the table.")
+    labels: Many[str | None] = Field(
+        description="All that a column could show, whether or not it occurs; null is a missing value."
+    )
+
+
+class StatedFile(Part):
+    """A file of the release."""
+
+    sha256: Sha256 = Field(description="Its SHA-256.")
+    bytes: int = Field(ge=0, description="Its size.")
+
+
+class StatedSoftware(Part):
+    """The versions that made the release."""
+
+    incrowd: Version
+    python: Version
+    numpy: Version
+    opendp: Version
+    cryptography: Version
+    duckdb: Version
+    pyarrow: Version
+
+
+class Signature(Part):
+    """A signature over format and digest."""
+
+    algorithm: str = Field(description="Ed25519.")
+    public_key: str = Field(description="The key to check it with: 32 bytes, base64.")
+    value: str = Field(description="The signature: 64 bytes, base64.")
+
+
+PromiseT = TypeVar("PromiseT", bound=StatedPromise)
+MechanismT = TypeVar("MechanismT", bound=StatedMechanism)
+
+
+class Certificate(Part, Generic[PromiseT, MechanismT]):
+    """What was promised, on what grounds, and for which file."""
+
+    format: Literal["incrowd-certificate/1"] = Field(description="What kind of document it is, and its version.")
+    title: str | None = Field(description="What the release is called; the policy's title, or nothing.")
+    promise: PromiseT = Field(description="What is promised.")
+    mechanism: MechanismT = Field(description="How the release was made.")
+    assumptions: Many[str] = Field(description="Premises that nobody can check from outside, each a sentence.")
+    columns: Many[StatedColumn] = Field(description="The columns of the table.")
+    policy: dict[str, Any] = Field(description="The policy, complete, with every default spelled out.")
+    policy_digest: Sha256 = Field(
+        description="SHA-256 of the policy in canonical form. `incrowd ledger show` lists releases by it."
+    )
+    files: dict[str, StatedFile] = Field(
+        description="The table, or each of its parts, and the report, each with its `sha256` and its size in `bytes`."
+    )
+    software: StatedSoftware = Field(
+        description="The versions of incrowd, Python and the libraries that count, draw and write."
+    )
+    randomness: str = Field(description="Where the random bits came from.")
+    created: Day = Field(description="The day, in UTC.")
+    digest: Sha256 = Field(description="SHA-256 of all other fields in canonical form, the signature apart.")
+    signature: Signature | None = Field(default=None, description="An Ed25519 signature; left out if there is none.")
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """The certificate that a document is, to the last byte.
+
+        Raises:
+            ValueError: it has other fields or types, or says something in another way.
+        """
+        found = cls.model_validate(document)
+        if canonical(found.document()) != canonical(document):
+            raise ValueError("this is not how it is written")
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """As it is written: a certificate without a signature has no such field."""
+        return {key: value for key, value in super().document().items() if key != "signature" or value is not None}
