@@ -68,7 +68,7 @@ class Purse:
         ParameterError: a first use was declared, and it is none.
     """
 
-    def __init__(self, policy: Policy, *, new_ledger: bool = False, rehearse: bool = False) -> None:
+    def __init__(self, policy: Policy, *, new_ledger: bool, rehearse: bool) -> None:
         self.policy = policy
         self.new, self.rehearse = new_ledger, rehearse
         if rehearse:

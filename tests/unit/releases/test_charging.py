@@ -163,7 +163,8 @@ def test_every_release_tells_what_is_spent_and_left(people, policy, tmp_path, ca
         return capsys.readouterr().out
 
     out = release("out", "--new-ledger")
-    assert re.search(r"Spent on town: ε = 0\.\d+ at δ = 1e-05; remaining  ε = 4\.\d+ of 5, δ = 0.00099 of 0.001\.", out)
+    line = r"Spent on town: ε = 0\.\d+ at δ = 10⁻⁵; remaining ε = 4\.\d+ of 5, δ = 9\.9 · 10⁻⁴ of 0\.001\."
+    assert re.search(line, out)
     told = json.loads(release("second", "--json"))["ledger"]
     assert (told["dataset"], told["rule"], told["spent"]["delta"]) == ("town", "sum", 2e-5)
     assert told["spent"]["epsilon"] + told["remaining"]["epsilon"] == pytest.approx(5)
@@ -205,6 +206,16 @@ def test_before_the_charge_nothing_is_said_to_be_charged(people, policy, tmp_pat
     arguments = ["release", str(policy), "-o", str(tmp_path / "out"), "--data", str(tmp_path / "people.csv")]
     assert run(command, [*arguments, "--new-ledger"]) == 130
     assert capsys.readouterr().err.strip().endswith("incrowd: stopped. Nothing was written.")
+
+
+def test_where_no_ledger_counts_nothing_is_said_of_a_charge(people, tmp_path, monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(release_module, "write_around", stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        api.release(people, Policy.from_text(TEXT), folder=tmp_path / "out")
+    assert not hasattr(caught.value, "__notes__")
 
 
 def test_stopped_inside_the_charge(people, policy, tmp_path, monkeypatch):
