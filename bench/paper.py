@@ -11,7 +11,7 @@ from bench.measuring import Row, number, seconds
 from bench.recording import Recorded
 from bench.results import table
 from bench.thinning import LARGE
-from incrowd.core.numbers import number as power
+from incrowd.core.numbers import number as print_number
 
 ROWS, COLUMNS, CORES, CELLS = 10**11, 8, 500, 10**7
 SPLIT = 128 * 2**20  # bytes that a task of Spark reads by default
@@ -152,6 +152,10 @@ def _lines(rates: Rates) -> Iterator[tuple[str, str, str, str]]:
 
 def _nano(value: float) -> str:
     return f"{value * 1e9:.3g} ns"
+
+
+def power(value: float) -> str:
+    return print_number(float(value))  # a float, so that 10¹¹ is not written out
 
 
 def _long(value: float) -> str:

@@ -342,12 +342,14 @@ def test_a_store_left_unmixed_is_said_when_it_stops(application, monkeypatch, ca
 
 
 def test_the_server_keeps_no_log(application, monkeypatch):
-    uvicorn = pytest.importorskip("uvicorn", reason="the extra 'collect' is not installed")
+    pytest.importorskip("uvicorn", reason="the extra 'collect' is not installed")
+    from incrowd.core.connections import Server
     from incrowd.core.server import listen, run
 
     seen = []
-    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: seen.append(self.config) or sockets[0].close())
-    run(application, listen("127.0.0.1", 0))
+    monkeypatch.setattr(Server, "run", lambda self: seen.append(self.config))
+    with listen("127.0.0.1", 0) as listening:
+        run(application, listening)
     (config,) = seen
     assert config.access_log is False
     assert config.log_level == "error"
