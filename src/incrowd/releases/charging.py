@@ -6,10 +6,9 @@ it may have been moved away, and what was spent with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from incrowd.core.errors import BudgetError, ParameterError, PolicyError
@@ -18,6 +17,7 @@ from incrowd.policy import Policy
 from incrowd.releases.accounts import Account
 from incrowd.releases.ledger import UNPUBLISHED, Ledger
 from incrowd.releases.rules import settled
+from incrowd.releases.staging import Stage, writing
 
 
 @dataclass
@@ -25,14 +25,14 @@ class Charged:
     """A release that was charged, or one that no ledger counts.
 
     Attributes:
-        published: the folders of the release, once all have appeared.
+        stages: what was published, or was to be.
     """
 
     ledger: Ledger | None = None
     dataset: str = ""
     entry_id: int = 0
     said: str = ""
-    published: Sequence[Path] = field(default_factory=list)
+    stages: list[Stage] = field(default_factory=list)
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -41,14 +41,19 @@ class Charged:
             yield
         except BaseException as error:
             if self.ledger is not None:
-                places = ", ".join(map(str, self.published))
+                places = ", ".join(str(folder) for stage in self.stages if stage.appeared for folder in stage.folders)
                 error.add_note(f"{self.said} {f'It was published: {places}.' if places else UNPUBLISHED}")
             raise
 
-    def settle(self, digest: str) -> None:
-        """Tell the ledger that all of the release has appeared."""
-        if self.ledger is not None:
-            self.ledger.settle(self.entry_id, digest)
+    def publish(self, stage: Stage, digest: str) -> None:
+        """Give all folders their names, and tell the ledger if they have them: also if a signal came meanwhile."""
+        self.stages.append(stage)
+        try:
+            with writing(stage.folders[0]):
+                stage.appear()
+        finally:
+            if self.ledger is not None and stage.appeared:
+                self.ledger.settle(self.entry_id, digest)
 
     def account(self) -> dict[str, Any] | None:
         """What is spent and left now; None if no ledger counts."""

@@ -154,9 +154,7 @@ def release_by_executors(
         )
         with writing(folder):
             write_around(release, public, internal, internal_folder(folder))
-            stage.appear()
-        charged.published = [folder]
-        charged.settle(release.digest)
+        charged.publish(stage, release.digest)
     tell("done", 1.0)
     return release
 

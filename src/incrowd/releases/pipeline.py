@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
-    from incrowd.releases.charging import Charged
     from incrowd.releases.release import Release
-    from incrowd.releases.staging import Stage, Staged
+    from incrowd.releases.staging import Staged
 
 Progress = Callable[[str, float], None]
 
@@ -164,8 +163,8 @@ def release_copies(
         made = [make(number) for number in range(copies)]
         digest = _digest(made)
         if stage is not None:
-            _appear(stage, charged, tell)
-            charged.settle(digest)
+            tell("writing", 0.0)
+            charged.publish(stage, digest)
     tell("done", 1.0)
     return [replace(one, charged=charged, digest=digest) for one in made]
 
@@ -176,19 +175,6 @@ def _digest(made: Sequence[Release]) -> str:
 
     digests: list[str] = [one.certificate["digest"] for one in made]
     return digests[0] if len(digests) == 1 else sha256(" ".join(digests).encode())
-
-
-def _appear(stage: Stage, charged: Charged, tell: Progress) -> None:
-    """Give all folders their names. Whatever happens, it is known afterwards whether they have them."""
-    from incrowd.releases.staging import writing
-
-    folders = [one.folder for one in stage.releases]
-    tell("writing", 0.0)
-    try:
-        with writing(folders[0]):
-            stage.appear()
-    finally:
-        charged.published = folders if stage.appeared else []
 
 
 def _require_possible(

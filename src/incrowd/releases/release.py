@@ -22,7 +22,7 @@ from incrowd.mechanisms.tables import table_name, write_table
 from incrowd.policy import Policy
 from incrowd.releases import certificate as certificates
 from incrowd.releases.charging import Charged
-from incrowd.releases.staging import appearing_folders, internal_folder
+from incrowd.releases.staging import internal_folder, staged, writing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,10 +101,7 @@ class Release:
                 remedy="Copy that folder and the internal one beside it.",
             )
         with self.charged.explained():
-            written = save(Path(folder), self)
-            self.charged.published = [written]
-            self.charged.settle(self.digest)
-        return written
+            return save(Path(folder), self)
 
     def __repr__(self) -> str:
         said = self.void or self.certificate["promise"]["in_words"]
@@ -237,12 +234,15 @@ def measured(path: Path) -> dict[str, Any]:
 
 def save(folder: Path, release: Release) -> Path:
     """Both folders, whole or not at all: first the internal one, then the public one, each by a rename."""
-    with appearing_folders(folder) as (public, internal):
-        written = files_of(release.policy, release.histogram, public, release.void)
-        if {**release.certificate["files"], **written} != release.certificate["files"]:
-            raise InternalError("the table written is not the table certified")
-        write_around(release, public, internal, internal_folder(folder.absolute()))
-    return folder.absolute()
+    with staged([folder]) as stage:
+        (one,) = stage.releases
+        with writing(one.folder):
+            written = files_of(release.policy, release.histogram, one.public, release.void)
+            if {**release.certificate["files"], **written} != release.certificate["files"]:
+                raise InternalError("the table written is not the table certified")
+            write_around(release, one.public, one.internal, internal_folder(one.folder))
+        release.charged.publish(stage, release.digest)
+    return one.folder
 
 
 def write_around(release: Release, public: Path, internal: Path, at: Path) -> None:

@@ -4,6 +4,7 @@ They are made in a hidden folder beside their place, under a lock that the syste
 release gets its two folders by two renames, the internal one first. Several appear by a single rename: links with
 their names are put beside the hidden folder, which lead nowhere until it gets the name that they lead to. Then each
 link is exchanged for what it leads to, where the system can exchange two names at once; elsewhere the links stay.
+Whether all that can be done in a place is tried out before anything is charged.
 
 What a killed run has left is swept by the next one in the same place. What belongs to a run that is alive is locked.
 """
@@ -11,7 +12,6 @@ What a killed run has left is swept by the next one in the same place. What belo
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import re
 import secrets
@@ -96,82 +96,79 @@ class Stage:
 
     Attributes:
         root: the hidden folder.
-        appeared: whether all can be seen under their names.
     """
 
     root: Path
-    releases: Sequence[Staged]
-    appeared: bool = field(default=False, init=False)
+    releases: list[Staged] = field(default_factory=list)
+    _ended: bool | None = field(default=None, init=False)
+
+    @property
+    def folders(self) -> list[Path]:
+        """Where the releases will be found."""
+        return [one.folder for one in self.releases]
+
+    @property
+    def appeared(self) -> bool:
+        """Whether all can be seen under their names: asked of the file system, for a signal may come at any moment."""
+        if self._ended is not None:
+            return self._ended
+        return bool(self.releases) and all(r.folder.exists() and not r.public.exists() for r in self.releases)
 
     def appear(self) -> None:
-        """All get their names, or none does."""
+        """All get their names, or none has one when the stage is cleared."""
         for one in self.releases:
             one.public.chmod(0o755 & ~umask())  # meant to be passed on; the internal folder stays the owner's
         moves = [move for one in self.releases for move in one.moves]
-        if len(self.releases) == 1 or not self._by_links(moves):
-            self._by_renames(moves)
-        self.appeared = True
-
-    def _by_renames(self, moves: Sequence[tuple[Path, Path]]) -> None:
-        done: list[tuple[Path, Path]] = []
-        try:
+        if len(self.releases) == 1:
             for staged, target in moves:
                 staged.rename(target)
-                done.append((staged, target))
-        except OSError:
-            for staged, target in reversed(done):
-                target.rename(staged)
-            raise
-
-    def _by_links(self, moves: Sequence[tuple[Path, Path]]) -> bool:
-        """Whether this system has links; if not, nothing was done."""
-        complete, made = _complete(self.root), []
-        try:
-            for staged, target in moves:
-                target.symlink_to(Path(complete.name) / staged.name)
-                made.append(target)
-            self.root.chmod(0o755 & ~umask())
-            self.root.rename(complete)
-        except OSError as error:
-            for target in made:
-                target.unlink()
-            if error.errno in (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP) and not made:
-                return False
-            raise
-        self.appeared = True
+            return
+        complete = _complete(self.root)
+        for staged, target in moves:
+            target.symlink_to(Path(complete.name) / staged.name, target_is_directory=True)
+        self.root.chmod(0o755 & ~umask())
+        self.root.rename(complete)
         _exchange_links(complete)
-        return True
+
+    def clear(self) -> None:
+        """Take back what was done for releases that have not appeared. Whoever is stopped in it can be swept."""
+        self._ended = self.appeared
+        if not self.root.exists():
+            return  # it has the name that links lead to
+        for one in self.releases if not self._ended else ():
+            for staged, target in one.moves:
+                if not staged.exists():
+                    target.rename(staged)
+        _discard(self.root)
 
 
 @contextmanager
 def staged(folders: Sequence[Path]) -> Iterator[Stage]:
-    """New folders in a hidden one, of which nothing is left unless they appear."""
+    """New folders in a hidden one, of which nothing is left unless they appear.
+
+    Raises:
+        InputError: they could not appear here, so nothing should be charged for them.
+    """
     places = [folder.absolute() for folder in folders]
-    first = places[0]
+    first, several = places[0], len(places) > 1
     require_free(places)
     with writing(first):
-        root, lock = _make_root(first if len(places) == 1 else first.with_name(first.name.rpartition("-")[0]))
+        root, lock = _make_root(first.with_name(first.name.rpartition("-")[0]) if several else first)
+    stage = Stage(root)
     try:
-        releases = []
         with writing(first):
+            if several:
+                _try_out(root)
             for number, place in enumerate(places, start=1):
                 one = Staged(place, root / str(number), root / f"{number}.internal")
                 for folder in (one.internal, one.public):
                     folder.mkdir(mode=0o700)
-                releases.append(one)
-        yield Stage(root, releases)
+                stage.releases.append(one)
+        yield stage
     finally:
         with suppress(OSError):
-            _remove(root)
+            stage.clear()
         os.close(lock)
-
-
-@contextmanager
-def appearing_folders(folder: Path) -> Iterator[tuple[Path, Path]]:
-    """The public and the internal folder of a release, which appear when the block ends without an exception."""
-    with staged([folder]) as stage, writing(stage.releases[0].folder):
-        yield stage.releases[0].public, stage.releases[0].internal
-        stage.appear()
 
 
 # --- hidden folders -----------------------------------------------------------------------------------------------
@@ -197,11 +194,16 @@ def _sweep(root: Path) -> None:
         if root.suffix == ".copies":
             _exchange_links(root)
             return
-        for link in _links_into(_complete(root)):
-            link.unlink()
-        _remove(root)
+        _discard(root)
     finally:
         os.close(lock)
+
+
+def _discard(root: Path) -> None:
+    """A hidden folder whose copies have not appeared, and first the links that were to lead to them."""
+    for link in _links_into(_complete(root)):
+        link.unlink()
+    _remove(root)
 
 
 def _remove(root: Path) -> None:
@@ -243,6 +245,23 @@ def _locked(lock: int, *, wait: bool) -> bool:
     except OSError:
         return False
     return True
+
+
+def _try_out(root: Path) -> None:
+    """What copies need to appear at once: links, and the longer name that the hidden folder gets."""
+    link, complete = root / "link", _complete(root)
+    try:
+        link.symlink_to(complete.name, target_is_directory=True)
+        link.unlink()
+    except OSError as error:
+        raise InputError(
+            f"The folder {root.parent} has no symbolic links ({error.strerror or type(error).__name__}), by which "
+            "several copies appear at once.",
+            code="output-unwritable",
+            remedy="Choose a folder on a file system that has them, or make a single release.",
+        ) from None
+    root.rename(complete)
+    complete.rename(root)
 
 
 def _complete(root: Path) -> Path:

@@ -7,6 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -257,6 +260,55 @@ def test_stopped_after_it_appeared(people, policy, tmp_path, monkeypatch):
         api.release_copies(people, policy, copies=2, folder=tmp_path / "two")
     assert "It was published: " in caught.value.__notes__[0]
     assert all(api.verify(tmp_path / f"two-{i}").valid for i in (1, 2))
+
+
+def rename_then_stop(monkeypatch, last):
+    """A signal that comes while the system renames is raised just after it."""
+    rename = Path.rename
+
+    def stopped(path, target):
+        renamed = rename(path, target)
+        if Path(target).name == last or Path(target).suffix == last:
+            raise KeyboardInterrupt
+        return renamed
+
+    monkeypatch.setattr(Path, "rename", stopped)
+
+
+@pytest.mark.parametrize("how", ["one", "copies", "saved"])
+def test_stopped_by_a_signal_that_came_during_the_last_rename(people, policy, tmp_path, monkeypatch, how):
+    made = api.release(people, policy, new_ledger=True)
+    staged = staging.staged
+
+    def stop_later(folders):
+        with staged(folders) as stage:
+            rename_then_stop(monkeypatch, ".copies" if how == "copies" else "out")
+            yield stage
+
+    if how == "copies":  # what copies need is tried out first, by a rename as well
+        monkeypatch.setattr(staging, "staged", contextmanager(stop_later))
+    else:
+        rename_then_stop(monkeypatch, "out")
+    copies = 2 if how == "copies" else 1
+    publish = made.save if how == "saved" else partial(api.release_copies, people, policy, copies=copies)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        publish(folder=tmp_path / "out")
+    assert "It was published: " in caught.value.__notes__[0]
+    assert statement(tmp_path)["releases"][-1]["state"] == "published"
+    assert all(api.verify(tmp_path / name).valid for name in (("out-1", "out-2") if how == "copies" else ("out",)))
+
+
+def test_a_second_folder_that_fails_does_not_hide_the_first(people, policy, tmp_path, monkeypatch):
+    made = api.release(people, policy, new_ledger=True)
+    made.save(tmp_path / "first")
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        made.save(tmp_path / "second")
+    assert f"It was published: {tmp_path / 'first'}." in caught.value.__notes__[0]
 
 
 def test_a_release_saved_later_says_it_too(people, policy, tmp_path):

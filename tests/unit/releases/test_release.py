@@ -23,7 +23,7 @@ from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases import release as release_module
 from incrowd.releases.release import measured
-from incrowd.releases.staging import appearing_folders
+from incrowd.releases.staging import staged, writing
 
 POLICY = """
 incrowd: 1
@@ -469,11 +469,12 @@ def test_a_folder_that_cannot_be_written_to(people, policy, tmp_path):
 
 def test_nothing_is_left_if_the_public_folder_cannot_get_its_name(tmp_path):
     def write():
-        with appearing_folders(tmp_path / "out") as (public, internal):
-            (public / "table").touch()
-            (internal / "report").touch()
+        with staged([tmp_path / "out"]) as stage, writing(tmp_path):
+            (stage.releases[0].public / "table").touch()
+            (stage.releases[0].internal / "report").touch()
             (tmp_path / "out").mkdir()
             (tmp_path / "out" / "of somebody else").touch()
+            stage.appear()
 
     with pytest.raises(InputError) as caught:
         write()

@@ -61,32 +61,90 @@ def test_without_an_exchange_links_stay_and_the_next_run_finishes(tmp_path, monk
     check_all(tmp_path)
 
 
-def test_without_links_folders_are_renamed(tmp_path, monkeypatch):
-    def refuses(*_):
-        raise OSError(errno.EPERM, "no links here")
+@pytest.mark.parametrize("number", [errno.EPERM, errno.EINVAL, errno.ENOSYS])
+def test_without_links_copies_are_refused_before_anything_is_made(tmp_path, monkeypatch, number):
+    def refuses(*_, **__):
+        raise OSError(number, "no links here")
 
     monkeypatch.setattr(Path, "symlink_to", refuses)
-    with staged(places(tmp_path)) as stage:
-        fill(stage)
+    with pytest.raises(InputError, match=r"symbolic links \(no links here\)") as caught, staged(places(tmp_path)):
+        pytest.fail("it was begun")
+    assert caught.value.code == "output-unwritable"
+    assert names(tmp_path) == []
+    with staged(places(tmp_path, 1)) as stage:  # a single release needs none
         stage.appear()
-    assert names(tmp_path) == ALL
-    check_all(tmp_path)
+    assert names(tmp_path) == ["out-1", "out-1.internal"]
 
 
-@pytest.mark.parametrize("links", [True, False])
-def test_a_name_that_was_taken_meanwhile_lets_none_appear(tmp_path, monkeypatch, links):
-    if not links:
-        monkeypatch.setattr(staging.Stage, "_by_links", lambda *_: False)
+@pytest.mark.parametrize("length", [238, 239, 240])
+def test_a_name_that_copies_could_not_have_is_refused_before_anything_is_made(tmp_path, length):
+    """The hidden folder's second name is two characters longer than its first."""
+    targets = [tmp_path / f"{'e' * length}-{i}" for i in (1, 2)]
+    if length == 238:
+        with staged(targets) as stage:
+            stage.appear()
+        assert len(names(tmp_path)) == 4
+        return
+    with pytest.raises(InputError) as caught, staged(targets):
+        pytest.fail("it was begun")
+    assert caught.value.code == "output-unwritable"
+    assert names(tmp_path) == []
+
+
+def interrupted(monkeypatch, name, call, *, after):
+    """Ctrl-C just before or just after the nth call of a method of paths."""
+    calls, original = [], getattr(Path, name)
+
+    def stopped(path, *given, **named):
+        calls.append(path)
+        if len(calls) == call and not after:
+            raise KeyboardInterrupt
+        result = original(path, *given, **named)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Path, name, stopped)
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize(
+    ("number", "name", "call"),
+    [(1, "rename", 1), (1, "rename", 2), (3, "rename", 1), *((3, "symlink_to", i) for i in range(1, 7))],
+)
+def test_an_interrupt_leaves_all_or_nothing_and_it_is_known_which(tmp_path, monkeypatch, number, name, call, after):
+    stages = []
+
+    def publish():
+        with staged(places(tmp_path, number)) as stage:
+            stages.append(stage)
+            fill(stage)
+            interrupted(monkeypatch, name, call, after=after)
+            stage.appear()
+
+    with pytest.raises(KeyboardInterrupt):
+        publish()
+    monkeypatch.undo()
+    last = (number, name, call, after) in [(1, "rename", 2, True), (3, "rename", 1, True)]
+    assert stages[0].appeared is last
+    sweep(tmp_path)
+    assert names(tmp_path) == (sorted(ALL[: 2 * number]) if last else [])
+
+
+def test_a_name_that_was_taken_meanwhile_lets_none_appear(tmp_path):
+    stages = []
 
     def publish():
         with staged(places(tmp_path)) as stage:
             fill(stage)
             (tmp_path / "out-2").mkdir()
             (tmp_path / "out-2" / "of somebody else").touch()
+            stages.append(stage)
             stage.appear()
 
     with pytest.raises(OSError, match="out-2"):
         publish()
+    assert not stages[0].appeared
     assert names(tmp_path) == ["out-2"]
     assert names(tmp_path / "out-2") == ["of somebody else"]
 
