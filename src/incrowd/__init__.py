@@ -1,6 +1,7 @@
 """incrowd publishes tables about people, and proves what it promises.
 
-The names below are all there is to rely on. They are imported when first used, so that ``import incrowd`` is quick.
+Scripts can rely on the names below, and on those of the modules that docs/python.md lists; everything else may change.
+They are imported when first used, so that ``import incrowd`` is quick.
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
         draft_policy,
         estimate,
         frontier,
+        make_keys,
+        make_questionnaire,
         plan_amplify,
         plan_crowd,
         plan_pram,
         plan_sample,
+        policy_levels,
         release,
         release_copies,
         save_audit,
@@ -30,7 +34,9 @@ if TYPE_CHECKING:
     from incrowd.core.errors import GuaranteeError, IncrowdError, InputError
     from incrowd.policy import Policy
     from incrowd.releases.release import Release
+    from incrowd.releases.stream import StreamSampler
 
+# Where a name is defined, if not in the api.
 _HOMES = {
     "Audit": "incrowd.auditing.audit",
     "GuaranteeError": "incrowd.core.errors",
@@ -38,19 +44,7 @@ _HOMES = {
     "InputError": "incrowd.core.errors",
     "Policy": "incrowd.policy",
     "Release": "incrowd.releases.release",
-    "audit": "incrowd.api",
-    "draft_policy": "incrowd.api",
-    "estimate": "incrowd.api",
-    "frontier": "incrowd.api",
-    "plan_amplify": "incrowd.api",
-    "plan_crowd": "incrowd.api",
-    "plan_pram": "incrowd.api",
-    "plan_sample": "incrowd.api",
-    "release": "incrowd.api",
-    "release_copies": "incrowd.api",
-    "save_audit": "incrowd.api",
-    "save_chart": "incrowd.api",
-    "verify": "incrowd.api",
+    "StreamSampler": "incrowd.releases.stream",
 }
 
 __all__ = [
@@ -60,15 +54,19 @@ __all__ = [
     "InputError",
     "Policy",
     "Release",
+    "StreamSampler",
     "__version__",
     "audit",
     "draft_policy",
     "estimate",
     "frontier",
+    "make_keys",
+    "make_questionnaire",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
     "plan_sample",
+    "policy_levels",
     "release",
     "release_copies",
     "save_audit",
@@ -78,8 +76,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in __all__:
+        return getattr(importlib.import_module(_HOMES.get(name, "incrowd.api")), name)
     raise AttributeError(f"module 'incrowd' has no attribute {name!r}")
 
 

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 
-from incrowd import api
+from incrowd import Policy, api
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -154,7 +154,7 @@ def test_from_a_plan_to_a_verified_download(studio, enter, shoot, tmp_path):
     page.get_by_text("Saved as").wait_for()
     saved = studio.folder / "mine.yaml"
     assert saved.read_text(encoding="utf-8") == policy_of(page)
-    assert api.read_policy(saved).attributes["illness"].role == "sensitive"
+    assert Policy.from_file(saved).attributes["illness"].role == "sensitive"
     with page.expect_download() as taken:
         page.get_by_role("button", name="Download").click()
     assert taken.value.suggested_filename == "mine.yaml"

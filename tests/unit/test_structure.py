@@ -1,6 +1,7 @@
 """The shape of the code: imports go downwards only, public names are the documented ones, help is light."""
 
 import ast
+import importlib
 import re
 import runpy
 import subprocess
@@ -90,6 +91,49 @@ def test_public_names_are_exactly_the_documented_ones():
     for name in incrowd.__all__:
         assert getattr(incrowd, name) is not None
     assert dir(incrowd) == sorted(incrowd.__all__)
+
+
+def public_modules() -> dict[str, list[str]]:
+    """The modules beside `incrowd` that docs/python.md lists, with the names that it lists of each."""
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8").partition("## Other modules")[2]
+    rows = re.findall(r"^\| `(incrowd[\w.]+)` \| ([^|]+) \|", page, flags=re.MULTILINE)
+    return {module: re.findall(r"`(\w+)`", names) for module, names in rows}
+
+
+def used_names(code: str):
+    """The names of incrowd that a program imports, or takes as attributes of `incrowd`: pairs (module, name)."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "incrowd":
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.startswith("incrowd."))
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "incrowd":
+            yield "incrowd", node.attr
+
+
+def test_pages_use_public_names_only():
+    public = {"incrowd": incrowd.__all__, **public_modules()}
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    used = {
+        (page.name, *name)
+        for page in pages
+        for code in re.findall(r"^```python[^\n]*\n(.*?)^```", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for name in used_names(code)
+    }
+    assert len(used) > 50
+    assert not [(page, module, name) for page, module, name in sorted(used) if name not in public.get(module, ())]
+
+
+def test_a_name_that_is_not_public_is_noticed():
+    code = "import incrowd\nimport incrowd.core\nfrom incrowd.api import release\nincrowd.verify('x')\n"
+    assert sorted(used_names(code)) == [("incrowd", "verify"), ("incrowd.api", "release"), ("incrowd.core", "")]
+
+
+def test_the_names_of_public_modules_are_there():
+    assert len(public_modules()) > 5
+    for module, names in public_modules().items():
+        assert names
+        assert not [name for name in names if not hasattr(importlib.import_module(module), name)], module
 
 
 def test_an_unknown_name_is_an_attribute_error():

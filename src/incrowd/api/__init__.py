@@ -1,4 +1,7 @@
-"""What incrowd does, in one place: the command line and the studio call these functions and nothing below them."""
+"""What incrowd does, in one place: the command line and the studio call these functions and nothing below them.
+
+Scripts rely on the names of `incrowd` itself, most of which are defined here; the others here may change.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from incrowd.api.pages import (
-    Level,
     confirm,
     draw_column,
     draw_frontier,
@@ -35,14 +37,13 @@ from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.files import named
 from incrowd.core.machine import require_address_space
 from incrowd.core.server import HEADERS as SERVICE_HEADERS
-from incrowd.mechanisms.pram.plan import CentralPromise, PramPlan, plan_pram
-from incrowd.mechanisms.sample.plan import SamplePlan, SampleTheorem, plan_sample
+from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
+from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
 from incrowd.mechanisms.sampled_crowd.plan import Amplification, plan_amplify
 from incrowd.releases.pipeline import (
     Progress,
     count_table,
     internal_folder,
-    read_policy,
     release,
     release_copies,
     release_folders,
@@ -74,14 +75,11 @@ if TYPE_CHECKING:
 __all__ = [
     "SERVICE_HEADERS",
     "Amplification",
-    "CentralPromise",
     "CrowdPlan",
     "FrontierPoint",
-    "Level",
     "PramPlan",
     "Relation",
     "SamplePlan",
-    "SampleTheorem",
     "advise_sample",
     "audit",
     "certificate_schema",
@@ -125,7 +123,6 @@ __all__ = [
     "publish_collected",
     "read_certificate",
     "read_counts",
-    "read_policy",
     "release",
     "release_copies",
     "release_folders",
