@@ -467,6 +467,11 @@ def test_counts_that_are_not_counts_are_refused_without_showing_them(counts, cod
     assert "41" not in str(caught.value)
 
 
+def test_the_largest_count_is_one():
+    largest = np.array([2**63 - 1, 0])
+    assert RandomSource().binomial(largest, 1).tolist() == largest.tolist()
+
+
 @pytest.mark.parametrize("counts", [np.full(400, 2**18 - 1), np.full(2, 5 * 10**7)], ids=["many", "few"])
 def test_memory_does_not_grow_with_the_records(counts):
     source = RandomSource()

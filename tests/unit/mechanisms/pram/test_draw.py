@@ -123,6 +123,16 @@ WAYS = [pram._on_cells, pram._by_record, pram._by_record_in_parts]
 
 
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("chunk", [1, 2, 3, 7, 100])
+def test_no_record_is_lost_or_doubled_between_chunks(way, chunk, monkeypatch):
+    monkeypatch.setattr(pram, "_CHUNK", chunk)
+    rng = np.random.default_rng(3)
+    table = histogram(rng.integers(0, [2, 3, 5], (23, 3)).tolist(), (2, 3, 5))
+    kept = blocks_of(*(RetentionReplacement(1.0, size) for size in (2, 3, 5)))
+    assert way(table, kept, RandomSource()) == table
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     ("records", "laws"),
     [
