@@ -17,6 +17,7 @@ from incrowd.sources import Source, SourceColumn
 from incrowd.sources.duckdb import DuckDBSource, Scan
 from incrowd.sources.memory import plain
 from incrowd.sources.options import Options
+from incrowd.sources.tally import not_as_asked
 
 
 @dataclass
@@ -62,6 +63,8 @@ class FetchedByCounting(GroupedSource):
 
         def read(positions: list[int]) -> tuple[pa.Table, np.ndarray]:
             found = origin.count_by([self._columns[i].name for i in positions])
+            if found.names != tuple(self._columns[i].name for i in positions):
+                raise not_as_asked()
             arrays = [
                 _values(column, self._columns[i].kind) for i, column in zip(positions, found.columns, strict=True)
             ]
@@ -108,6 +111,3 @@ def _values(column: Column, kind: str) -> pa.Array:
             ) from None
     values = pa.array(labels, pa.float64() if kind == "float" else pa.string())
     return values.take(arrow_integers(column.codes))
-
-
-__all__ = ["FetchedByCounting", "GroupedSource", "Groups", "groups_of"]

@@ -58,6 +58,27 @@ def require_all(counted: int, expected: int | None) -> None:
         )
 
 
+def require_as_asked(found: Histogram, codings: Sequence[Coding]) -> Histogram:
+    """What an engine found, if it has the columns and labels that were declared: others may be read off the data.
+
+    Raises:
+        DataError: it has others.
+    """
+    if [(column.name, column.labels) for column in found.columns] != [(c.column, c.labels) for c in codings]:
+        raise not_as_asked()
+    return found
+
+
+def not_as_asked() -> DataError:
+    """The error for an engine that does not do what `Source.count_by` says."""
+    return DataError(
+        "The engine did not count by the columns and values that it was asked for.",
+        code="data-unreadable",
+        remedy="The engine must be corrected: its answer has the columns that it is given, in their order, with the "
+        "labels of their codings.",
+    )
+
+
 def conclude(
     codings: Sequence[Coding],
     codes: Sequence[np.ndarray],

@@ -150,3 +150,25 @@ def test_an_engine_that_prints_numbers_as_it_likes():
         count_observed(open_source(Printing()), ["x"])
     assert caught.value.code == "data-unreadable"
     assert "secret" not in str(caught.value)
+
+
+def test_an_engine_that_answers_with_other_columns_or_labels_is_refused():
+    class Wayward:
+        def columns(self):
+            return [SourceColumn("x", "text"), SourceColumn("y", "text")]
+
+        def count_by(self, codings, *, progress=None):
+            answer = [Column(name, ("a", "b", "c"), np.arange(3)) for name in ("y", "x")[: len(codings)]]
+            return Histogram.of(answer, np.full(3, 1000))
+
+    text = "{incrowd: 1, attributes: {%s}, release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-5}}"
+    for attributes in ("x: {domain: [a, b, c]}, y: {domain: [a, b, c]}", "x: {role: drop}, y: {domain: [a, b]}"):
+        with pytest.raises(DataError) as caught:
+            incrowd.release(Wayward(), incrowd.Policy.from_text(text % attributes))
+        assert caught.value.code == "data-unreadable"
+    assert incrowd.release(
+        Wayward(), incrowd.Policy.from_text(text % "x: {role: drop}, y: {domain: [a, b, c]}")
+    ).table.num_rows
+    with pytest.raises(DataError) as caught:
+        count_observed(Wayward(), ["x", "y"])
+    assert caught.value.code == "data-unreadable"
