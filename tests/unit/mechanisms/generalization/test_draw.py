@@ -1,14 +1,16 @@
 """The mechanism behind a generalized table: groups, demands, fixed levels, and single tables of the lattice."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from incrowd.core.errors import InternalError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.generalization.demands import demands_of
-from incrowd.mechanisms.generalization.draw import look_around, run
+from incrowd.mechanisms.generalization.draw import draw, look_around, prepare, run
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.recoding.demands import groups_of
@@ -44,6 +46,17 @@ def table(rng, rows=700):
 def settings(release, level=""):
     policy = Policy.from_text(POLICY % (level, release))
     return MECHANISMS["generalization"].settle(policy, codings(policy), 1).generalization
+
+
+def test_a_table_that_does_not_withstand_what_it_must_is_found_out_before_it_leaves():
+    policy, whole = Policy.from_text(POLICY % ("", "require: [{k: 30}]")), table(np.random.default_rng(1))
+    settled = MECHANISMS["generalization"].settle(policy, codings(policy), 1)
+    _, outcome = prepare(settled, whole, lambda *_: None)
+    assert draw(settled, outcome).published == outcome.published
+    others = np.arange(len(outcome.published)) != outcome.published.counts.argmax()
+    few = outcome.published.with_counts(np.where(others, 1, outcome.published.counts))
+    with pytest.raises(InternalError, match="does not withstand"):
+        draw(settled, replace(outcome, published=few))
 
 
 def test_groups_are_those_of_the_quasi_identifiers():

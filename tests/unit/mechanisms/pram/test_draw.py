@@ -333,6 +333,7 @@ class TestSolving:
         good = PramPromise.of(blocks, 100_000, 1e-6)
         for change in (
             {"k": good.k * 1.001},
+            {"k": 0.5},  # a probability of 2 is none
             {"local_epsilon": good.local_epsilon * 0.999},
             {"epsilon": good.epsilon * 0.99},
             {"bound": "clones"},

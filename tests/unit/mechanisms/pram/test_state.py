@@ -260,6 +260,7 @@ def test_a_table_with_a_record_less_is_caught(released, tmp_path):
 def test_what_cannot_be_promised_is_refused_before_anything_is_charged(people, tmp_path):
     for keys, code in [
         ("rho: 1", "unreachable"),
+        ("rho: 0.9999999999999999", "unreachable"),  # epsilon is above 100
         ("rho: 1, invariant: true", "unreachable"),
         ("rho: 0.3, matrix: {sex: [[1, 0], [0, 1]]}, invariant: true", "unreachable"),
         ("k: 7000", "unreachable"),

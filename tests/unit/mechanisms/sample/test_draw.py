@@ -76,6 +76,11 @@ def test_a_rate_that_promises_nothing_is_refused_with_a_way_out(settings):
     assert "--advice" in refused.value.remedy
 
 
+def test_a_sample_that_is_all_but_surely_empty_is_promised_some_epsilon_still():
+    assert sampling.sample_epsilon(np.array([1000]), 1e-6, 0.1).epsilon == 0
+    assert find_terms(np.array([1000]), SampleSettings(None, 0.1, 1e-6)) == Terms(0.001, 0.1, 1e-6, 1)
+
+
 def test_several_rows_at_once():
     one, two = (find_terms(COUNTS, SampleSettings(0.5, 0.05, None, c)).rate for c in (1, 2))
     assert two < one

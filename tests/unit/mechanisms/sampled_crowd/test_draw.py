@@ -1,5 +1,7 @@
 """The mechanism: what it may look at, what it may show, and how it settles what is left open."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.mechanisms.sampled_crowd import draw as sampled_crowd
 from incrowd.mechanisms.sampled_crowd.draw import information, run
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, solve
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled, solve
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.theory import crowd
@@ -147,6 +149,16 @@ def test_levels_are_never_chosen_on_a_sample(table, attributes):
 def test_settings_that_do_not_keep_their_promise_never_run(table, attributes):
     with pytest.raises(InternalError):
         run(table, attributes, {"age": 0, "sex": 0, "town": 0}, settings(k=3), RandomSource())
+
+
+def test_crowds_that_are_too_small_are_found_out_before_they_leave(table, attributes, monkeypatch):
+    settled = CrowdSettled(settings(selection_epsilon=0.0), attributes, {"age": 2, "sex": 0, "town": 1})
+    assert sampled_crowd.draw(settled, table, RandomSource()).published.counts.min() >= 20
+    whole = run(table, attributes, settled.fixed, settled.crowd, RandomSource())
+    one_too_few = replace(whole, published=whole.published.with_counts(np.full(len(whole.published), 19)))
+    monkeypatch.setattr(sampled_crowd, "run", lambda *_: one_too_few)
+    with pytest.raises(InternalError, match="not what the policy promises"):
+        sampled_crowd.draw(settled, table, RandomSource())
 
 
 def test_an_empty_release_is_a_release(attributes):
