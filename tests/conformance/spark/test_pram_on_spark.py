@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.dataset as ds
 import pytest
 
-from incrowd.core.errors import DataError, InternalError
+from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, IntegerRange, Recode
 from incrowd.mechanisms.pram.blocks import Block, as_drawn
 from incrowd.randomness import RandomSource
@@ -174,5 +174,5 @@ def test_rows_that_are_lost_or_doubled_are_noticed(cluster_pram, spark):
     codings = [CODINGS[0], Coding("t", Categories(("a",)), missing="drop")]
     assert cluster_pram.count_records(SparkSource(frame, Options(), rows=20), codings) == 15
     for rows in (15, 19, 21):
-        with pytest.raises(InternalError, match="lost or doubled"):
+        with pytest.raises(DataError, match="does not add up"):
             cluster_pram.count_records(SparkSource(frame, Options(), rows=rows), codings)

@@ -163,20 +163,20 @@ def test_no_record_is_ever_sampled_twice(tmp_path, monkeypatch, published):
     assert after.histogram.total < 3000
 
 
-def test_a_ledger_that_fails_last_leads_to_no_second_sample(monkeypatch):
+def test_a_ledger_that_fails_last_leads_to_no_second_sample(monkeypatch, tmp_path):
     stream = StreamSampler(policy())
     stream.add(arrivals(5000, 1))
     release = api.release
 
-    def settle(_digest):
+    def publish(stage, _digest):
+        stage.appear()
         raise BrokenOffError
 
     charged = Charged()
-    monkeypatch.setattr(charged, "settle", settle)
+    monkeypatch.setattr(charged, "publish", publish)
     monkeypatch.setattr("incrowd.releases.stream.release", lambda *a, **k: replace(release(*a, **k), charged=charged))
-    monkeypatch.setattr("incrowd.releases.release.save", lambda folder, made: folder)
     with pytest.raises(BrokenOffError):
-        stream.release("anywhere")
+        stream.release(tmp_path / "out")
     drawn = stream._drawn
     assert stream.release() is drawn
     with pytest.raises(DataError, match="Nothing has arrived"):
