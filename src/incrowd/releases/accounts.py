@@ -16,11 +16,16 @@ from incrowd.theory.profile import Relation
 
 @dataclass(frozen=True)
 class Account:
-    """A dataset's budget and its releases."""
+    """A dataset's budget and its releases.
+
+    Attributes:
+        lost: what had been spent when an earlier ledger was given up, which the entries may lack.
+    """
 
     dataset: str
     budget: Budget | None
     entries: tuple[Entry, ...]
+    lost: str | None = None
 
     @property
     def is_used_sample(self) -> bool:
@@ -37,6 +42,7 @@ class Account:
         self._check_samples(entry)
         if self.budget is None or not entry.composes:
             return entry
+        self._check_lost(self.budget)
         self._check_relation(self.budget, (entry,))
         rule = counting(self.budget)
         before, cost = costs_of(rule, self.entries), rule.cost(entry)
@@ -52,6 +58,7 @@ class Account:
             RelationError: releases about replacing a record cannot be counted under adding or removing one.
         """
         self._check_relation(budget, self.entries)
+        self._check_lost(budget)
         self._check_fixed(budget)
         rule = counting(budget)
         costs = costs_of(rule, self.entries)
@@ -65,12 +72,22 @@ class Account:
                 details={"spent": finite(epsilon), "budget": budget.epsilon, "delta": budget.delta},
             )
 
+    def _check_lost(self, budget: Budget) -> None:
+        """What a lost ledger has spent is known as an ε and a δ, and no rule but the sum can count those."""
+        if self.lost is not None and budget.rule is not Rule.SUM:
+            raise BudgetError(
+                f"A ledger with releases of {self.dataset!r} was given up, and what they spent, {self.lost}, cannot be "
+                f"counted by the rule '{budget.rule}'.",
+                code="budget-fixed",
+                remedy="Set a budget by the rule 'sum', and record what was spent with `incrowd ledger add`.",
+            )
+
     def _check_fixed(self, budget: Budget) -> None:
         """A rule, and a budget that is not a plain sum, were chosen before the first release or not at all."""
         if not any(e.composes for e in self.entries):
             return
         before = Rule.SUM if self.budget is None else self.budget.rule
-        if budget == self.budget or (budget.rule is before is Rule.SUM):
+        if budget == self.budget or (budget.rule is Rule.SUM and (before is Rule.SUM or self.lost is not None)):
             return
         raise BudgetError(
             f"The releases of {self.dataset!r} are counted by the rule '{before}', which was fixed before the first.",

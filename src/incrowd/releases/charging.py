@@ -16,6 +16,7 @@ from incrowd.mechanisms.promises import Budget, Entry, Promise, as_unit
 from incrowd.policy import Policy
 from incrowd.releases.accounts import Account
 from incrowd.releases.ledger import UNPUBLISHED, Ledger
+from incrowd.releases.memory import Memory
 from incrowd.releases.rules import settled
 from incrowd.releases.staging import Stage, writing
 
@@ -95,9 +96,8 @@ class Purse:
             wanted.rule,  # type: ignore[arg-type]
             None if wanted.unit is None else as_unit(wanted.unit, wanted.relation),
         )
-        known = None
-        if self.path.exists() or Ledger.last_seen(self.path) is not None:  # one that is gone is an error of its own
-            known = Ledger(self.path, create=False).budget(self.dataset)
+        ledger = Ledger.at(self.path)  # one that is gone is an error of its own
+        known = None if ledger is None else ledger.budget(self.dataset)
         self._compare(known)
         if known is None:
             self.budget = settled(self.budget)
@@ -138,7 +138,7 @@ class Purse:
             copies=copies,
         )
         if self.new:  # what a new budget could not bear must not leave a new ledger behind
-            Account(self.dataset, self.budget, ()).admit(entry)
+            Account(self.dataset, self.budget, (), Memory().lost(self.path, self.dataset)).admit(entry)
         ledger = Ledger(self.path, create=self.new)
         if self.new:
             budget = self.budget

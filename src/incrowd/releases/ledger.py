@@ -36,7 +36,7 @@ from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule
 from incrowd.releases import chain
 from incrowd.releases.accounts import Account
 from incrowd.releases.memory import Memory, Seen
-from incrowd.releases.rules import settled
+from incrowd.releases.rules import require_cost, settled
 from incrowd.releases.statements import AccountStatement, BudgetChange, Recorded, make_statement
 from incrowd.theory.profile import Relation
 
@@ -60,7 +60,7 @@ _OUT_OF_REACH = {
 
 _BRING_BACK = (
     "Bring back the latest ledger: what it counted stays spent. If it is lost for good, say so with "
-    "`incrowd ledger accept-loss`, and record what was spent with `incrowd ledger add`."
+    "`incrowd ledger accept-loss`, and record what was spent with `incrowd ledger add` under the rule 'sum'."
 )
 UNPUBLISHED = "Nothing was published; what was charged stays charged."
 
@@ -94,14 +94,16 @@ class Ledger:
         _check_place(self.path)
         self._make_file(create=create)
         with self._open() as db:
-            if create and _is_blank(db):
+            if _is_blank(db):
                 db.execute("BEGIN IMMEDIATE")
                 if _is_blank(db):  # nobody else was quicker
-                    self._check_head(db, self._known(db))
+                    self._missing(self._memory.at(self.path), create=create)
                     chain.make_tables(db)
                     db.execute(f"PRAGMA application_id = {APPLICATION}")
                 db.execute("COMMIT")
             self._check_identity(db)
+        self._upgrade()
+        with self._open() as db:
             if db.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 raise _invalid(self.path, "is damaged")
             known = self._known(db)  # before the ledger is read: others may write to it meanwhile
@@ -114,10 +116,12 @@ class Ledger:
         if head is not None:
             self._memory.remember(head, self.path, _now())
 
-    @staticmethod
-    def last_seen(path: Path) -> Seen | None:
-        """What is remembered of the ledger at a place."""
-        return Memory().at(path)
+    @classmethod
+    def at(cls, path: Path) -> Self | None:
+        """The ledger at a place; None if there is none, and none was ever seen."""
+        if not Memory().at(path) and _is_nothing(path):
+            return None
+        return cls(path, create=False)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -135,10 +139,10 @@ class Ledger:
             RelationError: the budget is about adding or removing a record, the promise about replacing one.
         """
         self._first_look(dataset).admit(entry)
-        receipt = None
+        receipt, value = None, ""
         try:
             with self._transaction(writing=True) as db:
-                admitted = _account(db, dataset, self.path).admit(entry)
+                admitted = self._account(db, dataset).admit(entry)
                 time, mark = _now(), secrets.token_hex(8)
                 value = _to_json({**admitted.to_dict(), "mark": mark})
                 columns = {"dataset": dataset, "time": time, "value": value, "sample_id": entry.sample_id}
@@ -146,8 +150,8 @@ class Ledger:
                 receipt = Receipt(number, dataset, time, self._said(admitted))
             self._remember(dataset)
         except BaseException as error:
-            if receipt is not None and self._holds(receipt.entry_id, value):
-                error.add_note(f"{receipt.said} {UNPUBLISHED}")
+            if receipt is not None:
+                self._explain(error, receipt, value)
             raise
         return receipt
 
@@ -155,10 +159,17 @@ class Ledger:
         """That an entry was charged, and for what."""
         return f"The ledger {self.path} was charged for it{_price_in_words(entry)}."
 
-    def _holds(self, entry_id: int, value: str) -> bool:
-        with self._open() as db:
-            row = db.execute("SELECT value FROM entries WHERE id = ?", (entry_id,)).fetchone()
-        return row is not None and row[0] == value
+    def _explain(self, error: BaseException, receipt: Receipt, value: str) -> None:
+        """A note on whether the record is on disk, if that can be found out."""
+        try:
+            with self._open() as db:
+                row = db.execute("SELECT value FROM entries WHERE id = ?", (receipt.entry_id,)).fetchone()
+        except IncrowdError:
+            said = receipt.said.replace("was charged", "may have been charged")
+            error.add_note(f"{said} Nothing was published. The ledger could not be looked at again.")
+            return
+        if row is not None and row[0] == value:
+            error.add_note(f"{receipt.said} {UNPUBLISHED}")
 
     def settle(self, entry_id: int, release_digest: str) -> None:
         """Mark a charged release as published. Doing so twice is harmless.
@@ -192,16 +203,25 @@ class Ledger:
     ) -> Budget:
         """Set, raise or lower what may be spent on a dataset. Earlier budgets stay on record.
 
+        To set the one in force again changes nothing: its rule keeps the numbers it was fixed with.
+
         Raises:
             BudgetError: more than that has been spent already ("budget-below-spent"), or the rule would change after
                 the first release ("budget-fixed").
             RelationError: an add/remove budget for a dataset with promises about replacing a record.
             UnreachableError: by this rule the budget has nothing to spend.
         """
-        budget = settled(Budget(epsilon, delta, as_relation(relation), as_rule(rule), unit))
-        self._first_look(dataset).admit_budget(budget)
+        wanted = Budget(epsilon, delta, as_relation(relation), as_rule(rule), unit)
+        account = self._first_look(dataset)
+        if account.budget == wanted:
+            return account.budget
+        budget = settled(wanted)
+        account.admit_budget(budget)
         with self._transaction(writing=True) as db:
-            _account(db, dataset, self.path).admit_budget(budget)
+            account = self._account(db, dataset)
+            if account.budget == budget:  # somebody else was quicker
+                return account.budget
+            account.admit_budget(budget)
             columns = {"dataset": dataset, "time": _now(), "value": _to_json(budget.to_dict())}
             chain.append(db, "budgets", columns)
         self._remember(dataset)
@@ -252,13 +272,19 @@ class Ledger:
         """
         require_text("dataset", dataset)
         with self._transaction() as db:
-            return _account(db, dataset, self.path)
+            return self._account(db, dataset)
+
+    def _account(self, db: sqlite3.Connection, dataset: str) -> Account:
+        budgets = _budgets(db, dataset, self.path)
+        entries = tuple(record.entry for record in _records(db, dataset, self.path))
+        lost = self._memory.lost(self.path, dataset)
+        return Account(dataset, budgets[-1].budget if budgets else None, entries, lost)
 
     @contextmanager
     def _transaction(self, *, writing: bool = False) -> Iterator[sqlite3.Connection]:
         """All or nothing: if the body raises, closing the connection rolls everything back."""
         if not self.path.exists():
-            self._missing()
+            self._missing(self._memory.at(self.path))
         with self._open() as db:
             self._check_identity(db)
             db.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
@@ -268,21 +294,29 @@ class Ledger:
             yield db
             db.execute("COMMIT")
 
+    def _upgrade(self) -> None:
+        """Give a ledger of version 1 an id, so that it can be remembered; one that cannot be written is left alone."""
+        with self._open() as db:
+            version = chain.pragma(db, "user_version")
+        if version < chain.VERSION:
+            with suppress(InputError), self._transaction(writing=True):
+                pass  # that is what a transaction begins with
+
     def _make_file(self, *, create: bool) -> None:
         """A file for its owner alone, where there is none."""
+        known = self._memory.at(self.path)  # before the file is looked for: others may make it meanwhile
         try:
             if self.path.exists():
                 return
-            self._missing(create=create)
+            self._missing(known, create=create)
             with suppress(FileExistsError):  # somebody else was quicker
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise _unavailable(self.path, error.strerror or "it cannot be opened") from None
 
-    def _missing(self, *, create: bool = False) -> None:
-        """There is no file. That is an error if there was one, or if none is to be made."""
-        seen = self._memory.at(self.path)
-        if seen is not None:
+    def _missing(self, known: tuple[Seen, ...], *, create: bool = False) -> None:
+        """There is no ledger. That is an error if there was one, or if none is to be made."""
+        for seen in known:
             raise BudgetError(
                 f"There is no ledger at {self.path}. It was last seen {seen}.",
                 code="ledger-missing",
@@ -290,18 +324,19 @@ class Ledger:
                 details={"records": seen.head.records, "spent": seen.spent},
             )
         if not create:
-            raise _unavailable(self.path, "there is no such file")
+            raise _unavailable(self.path, "it is empty" if self.path.exists() else "there is no such file")
 
-    def _known(self, db: sqlite3.Connection) -> tuple[Seen | None, Seen | None]:
-        """What is remembered of the ledger at this place, and of the one in this file."""
+    def _known(self, db: sqlite3.Connection) -> tuple[tuple[Seen, ...], Seen | None]:
+        """What is remembered of the ledgers at this place, and of the one in this file."""
         head = chain.head(db)
         return self._memory.at(self.path), None if head is None else self._memory.of(head.ledger)
 
-    def _check_head(self, db: sqlite3.Connection, known: tuple[Seen | None, Seen | None]) -> None:
+    def _check_head(self, db: sqlite3.Connection, known: tuple[tuple[Seen, ...], Seen | None]) -> None:
         """Whether nothing is missing from the ledger, as far as is remembered; a file without a chain has no head."""
-        (here, before), head = known, chain.head(db)
-        if here is not None and (head is None or here.head.ledger != head.ledger):
-            raise self._older(f"is not the ledger that was last seen {here}", here)
+        (seen, before), head = known, chain.head(db)
+        for here in seen:
+            if head is None or here.head.ledger != head.ledger:
+                raise self._older(f"is not the ledger that was last seen {here}", here)
         if before is None or head is None:
             return
         if head.records < before.head.records:
@@ -352,24 +387,18 @@ def accept_loss(path: str | Path) -> tuple[Seen, ...]:
     What it spent stays spent; returned is what was remembered, so that it can be recorded again.
     """
     place, memory = Path(path).absolute(), Memory()
-    known = [memory.at(place)]
+    known: list[Seen | None] = [*memory.at(place)]
     if place.is_file():
         with suppress(sqlite3.Error), closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True)) as db:
             head = chain.head(db)
             known.append(None if head is None else memory.of(head.ledger))
     found = {seen.head.ledger: seen for seen in known if seen is not None}
     for ledger in found:
-        memory.give_up(ledger)
+        memory.give_up(ledger, place)
     return tuple(found.values())
 
 
 # --- reading ----------------------------------------------------------------------------------------------------
-
-
-def _account(db: sqlite3.Connection, dataset: str, path: Path) -> Account:
-    budgets = _budgets(db, dataset, path)
-    entries = tuple(record.entry for record in _records(db, dataset, path))
-    return Account(dataset, budgets[-1].budget if budgets else None, entries)
 
 
 def _records(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[Recorded, ...]:
@@ -391,7 +420,10 @@ def _budgets(db: sqlite3.Connection, dataset: str, path: Path) -> tuple[BudgetCh
 
 def _entry(value: dict[str, Any]) -> Entry:
     value.pop("mark", None)
-    return Entry.from_dict(value)
+    entry = Entry.from_dict(value)
+    if entry.cost is not None:
+        require_cost(entry.cost)
+    return entry
 
 
 def _price_in_words(entry: Entry) -> str:
@@ -430,6 +462,17 @@ def _is_blank(db: sqlite3.Connection) -> bool:
     """A new file, or one whose maker was interrupted before anything was in it."""
     tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return tables == 0 and chain.pragma(db, "application_id") == 0 and chain.pragma(db, "user_version") == 0
+
+
+def _is_nothing(path: Path) -> bool:
+    """No file, or a blank one."""
+    if not path.exists():
+        return True
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE)) as db:
+            return _is_blank(db)
+    except sqlite3.Error:
+        return False
 
 
 def _check_place(path: Path) -> None:

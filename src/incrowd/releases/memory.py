@@ -26,7 +26,9 @@ _NAME = "ledgers.sqlite"
 _PATIENCE = 10.0
 _TABLES = {
     "heads": "ledger TEXT PRIMARY KEY, path TEXT NOT NULL, records INTEGER NOT NULL, digest TEXT NOT NULL, time TEXT",
+    "places": "ledger TEXT NOT NULL, path TEXT NOT NULL, PRIMARY KEY (ledger, path)",
     "spent": "ledger TEXT NOT NULL, dataset TEXT NOT NULL, said TEXT NOT NULL, PRIMARY KEY (ledger, dataset)",
+    "lost": "path TEXT NOT NULL, dataset TEXT NOT NULL, said TEXT NOT NULL, PRIMARY KEY (path, dataset)",
 }
 
 
@@ -85,11 +87,17 @@ class Memory:
 
     def of(self, ledger: str) -> Seen | None:
         """A ledger by its id."""
-        return self._find("SELECT * FROM heads WHERE ledger = ?", ledger)
+        return next(iter(self._find("ledger = ?", (ledger,))), None)
 
-    def at(self, path: Path) -> Seen | None:
-        """The ledger that was last seen at a place."""
-        return self._find("SELECT * FROM heads WHERE path = ? ORDER BY time DESC", _place(path))
+    def at(self, path: Path) -> tuple[Seen, ...]:
+        """The ledgers that were seen at a place, be it long ago; more than one only if a link was led elsewhere."""
+        return self._find("ledger IN (SELECT ledger FROM places WHERE path IN (?, ?))", _names(path))
+
+    def lost(self, path: Path, dataset: str) -> str | None:
+        """What had been spent on a dataset when the ledger at a place was given up; None if none was."""
+        query = "SELECT said FROM lost WHERE path IN (?, ?) AND dataset = ?"
+        row = self._with(lambda db: db.execute(query, (*_names(path), dataset)).fetchone())
+        return None if row is None else str(row[0])
 
     def remember(self, head: Head, path: Path, time: str, spent: Mapping[str, str] | None = None) -> None:
         """Keep a head, unless a later one of the same ledger is known already."""
@@ -100,33 +108,44 @@ class Memory:
                 "INSERT INTO heads VALUES (?, ?, ?, ?, ?) ON CONFLICT (ledger) DO UPDATE SET path = excluded.path, "
                 "records = excluded.records, digest = excluded.digest, time = excluded.time "
                 "WHERE excluded.records >= records",
-                (head.ledger, _place(path), head.records, head.digest, time),
+                (head.ledger, str(path.absolute()), head.records, head.digest, time),
             )
+            for name in _names(path):
+                db.execute("INSERT OR IGNORE INTO places VALUES (?, ?)", (head.ledger, name))
             for dataset, said in (spent or {}).items():
                 db.execute("INSERT OR REPLACE INTO spent VALUES (?, ?, ?)", (head.ledger, dataset, said))
             db.execute("COMMIT")
 
         self._with(keep)
 
-    def give_up(self, ledger: str) -> None:
-        """Forget a ledger, because a person said so."""
+    def give_up(self, ledger: str, path: Path) -> None:
+        """Forget a ledger, because a person said so; what is kept is what was lost with it at this place."""
 
         def forget(db: sqlite3.Connection) -> None:
-            db.execute("DELETE FROM heads WHERE ledger = ?", (ledger,))
-            db.execute("DELETE FROM spent WHERE ledger = ?", (ledger,))
+            db.execute("BEGIN IMMEDIATE")
+            for name in _names(path):
+                query = "INSERT OR REPLACE INTO lost SELECT ?, dataset, said FROM spent WHERE ledger = ?"
+                db.execute(query, (name, ledger))
+            for table in ("heads", "places", "spent"):
+                db.execute(f"DELETE FROM {table} WHERE ledger = ?", (ledger,))  # noqa: S608 - one of ours
+            db.execute("COMMIT")
 
         self._with(forget)
 
-    def _find(self, query: str, value: str) -> Seen | None:
-        def find(db: sqlite3.Connection) -> Seen | None:
-            row = db.execute(query, (value,)).fetchone()
-            if row is None:
-                return None
-            ledger, path, records, digest, time = row
-            spent = dict(db.execute("SELECT dataset, said FROM spent WHERE ledger = ?", (ledger,)))
-            return Seen(Head(ledger, records, digest), path, time, spent)
+    def _find(self, condition: str, values: tuple[str, ...]) -> tuple[Seen, ...]:
+        def find(db: sqlite3.Connection) -> tuple[Seen, ...]:
+            query = f"SELECT * FROM heads WHERE {condition} ORDER BY time DESC"  # noqa: S608 - one of ours
+            return tuple(
+                Seen(
+                    Head(ledger, records, digest),
+                    path,
+                    time,
+                    dict(db.execute("SELECT dataset, said FROM spent WHERE ledger = ?", (ledger,))),
+                )
+                for ledger, path, records, digest, time in db.execute(query, values).fetchall()
+            )
 
-        return self._with(find)
+        return self._with(find) or ()
 
     def _with(self, work: Callable[[sqlite3.Connection], Value]) -> Value | None:
         folder = state_folder()
@@ -149,5 +168,6 @@ class Memory:
             return None
 
 
-def _place(path: Path) -> str:
-    return str(path.resolve())
+def _names(path: Path) -> tuple[str, str]:
+    """A place as it is named, and where links lead to from there."""
+    return str(path.absolute()), str(path.resolve())

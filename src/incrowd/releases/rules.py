@@ -19,9 +19,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
-from incrowd.core.errors import BudgetError, UnreachableError
+from incrowd.core.errors import BudgetError, InputError, UnreachableError
 from incrowd.mechanisms.promises import MOST_COPIES, Budget, CrowdPromise, Entry, Parts, Point, Promise, Rule
 from incrowd.releases.spending import added_parts, at_least, meaning, parts_of, planned_parts, remaining
 from incrowd.theory.filters import OrderFilter
@@ -36,6 +36,9 @@ Costs = Sequence[Mapping[str, Any]]
 class Counting(ABC):
     """A budget's rule at work. Costs are plain numbers by name, as a ledger keeps them."""
 
+    numbers: ClassVar[tuple[str, ...]]
+    """The names of what a cost holds, beside rule and relation."""
+
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
 
@@ -43,8 +46,12 @@ class Counting(ABC):
         """What an entry costs: as it was fixed when it was charged, else computed."""
         budget, kept = self.budget, entry.cost
         if kept is not None and (kept["rule"], kept["relation"]) == (budget.rule, budget.relation):
-            return kept
+            return self.still_valid(kept)
         return {"rule": str(budget.rule), "relation": str(budget.relation), **self.price(entry)}
+
+    def still_valid(self, cost: Mapping[str, Any]) -> Mapping[str, Any]:
+        """A cost that was fixed by this rule, if it was by the same numbers."""
+        return cost
 
     @abstractmethod
     def price(self, entry: Entry) -> dict[str, float]:
@@ -65,6 +72,8 @@ class Counting(ABC):
 
 class SumRule(Counting):
     """Plain sums, which hold whatever the next ε and δ are made to depend on."""
+
+    numbers = ("epsilon", "delta")
 
     def price(self, entry: Entry) -> dict[str, float]:
         """The ε at the release's own δ, that of all its copies together."""
@@ -104,20 +113,33 @@ class SumRule(Counting):
 class Orders(Counting):
     """An order filter in each direction."""
 
+    numbers = ("order", "removal_kappa", "removal_delta", "addition_kappa", "addition_delta")
+
     def __init__(self, budget: Budget) -> None:
         super().__init__(budget)
         self.filter = OrderFilter(**budget.terms)
 
     def price(self, entry: Entry) -> dict[str, float]:
         """κ and the mass set aside, of all parts and copies, in both directions."""
-        total = dict.fromkeys(("removal_kappa", "removal_delta", "addition_kappa", "addition_delta"), Fraction(0))
+        total = dict.fromkeys(self.numbers[1:], Fraction(0))
         for part in entry.promise.parts(self.budget.relation):
             for direction, cost in zip(("removal", "addition"), self.filter.costs(part), strict=True):
                 if math.isinf(cost.kappa):
                     raise self._beyond()
                 total[f"{direction}_kappa"] += entry.copies * Fraction(cost.kappa)
-                total[f"{direction}_delta"] += entry.copies * meaning(cost.delta)
-        return {name: at_least(value) for name, value in total.items()}
+                # That of a point was written down, that of a crowd computed: neither reading is fallen short of.
+                total[f"{direction}_delta"] += entry.copies * max(Fraction(cost.delta), meaning(cost.delta))
+        return {"order": self.filter.order, **{name: at_least(value) for name, value in total.items()}}
+
+    def still_valid(self, cost: Mapping[str, Any]) -> Mapping[str, Any]:
+        """κ of another order says nothing about this one."""
+        if cost["order"] != self.filter.order:
+            raise InputError(
+                "A release was counted by another order than that of the budget in force.",
+                code="ledger-invalid",
+                remedy="Bring back the latest copy of the ledger: incrowd never changes the order of a budget in use.",
+            )
+        return cost
 
     def _beyond(self) -> BudgetError:
         return BudgetError(
@@ -148,6 +170,8 @@ class Orders(Counting):
 
 class Units(Counting):
     """Releases measured in units of one named beforehand."""
+
+    numbers = ("units",)
 
     def price(self, entry: Entry) -> dict[str, float]:
         """One unit for each copy.
@@ -189,6 +213,14 @@ _COUNTING: dict[Rule, type[Counting]] = {Rule.SUM: SumRule, Rule.ORDER: Orders, 
 def counting(budget: Budget) -> Counting:
     """The budget's rule."""
     return _COUNTING[budget.rule](budget)
+
+
+def require_cost(cost: Mapping[str, Any]) -> None:
+    """A cost that can be counted, or a ValueError (or KeyError): one read from a file may hold anything."""
+    Relation(cost["relation"])
+    for name in _COUNTING[Rule(cost["rule"])].numbers:
+        if not (type(cost[name]) in (int, float) and 0 <= cost[name] < math.inf):
+            raise ValueError(name)
 
 
 def sums(relation: Relation) -> Counting:

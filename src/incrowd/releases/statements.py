@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
+from incrowd.core.numbers import few_digits
 from incrowd.mechanisms.promises import Budget, Entry, Rule, Uncomposable
 from incrowd.releases.accounts import Account, costs_of
 from incrowd.releases.rules import Counting, counting, sums
@@ -64,7 +66,7 @@ class Total:
     left_out: int
 
     def __str__(self) -> str:
-        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g} ({self.relation})"
+        return f"epsilon = {_rounded_up(self.epsilon)} at delta = {_rounded_up(self.delta)} ({self.relation})"
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -257,6 +259,11 @@ def _budget(budget: Budget | None) -> dict[str, Any] | None:
     }
     unit = {} if budget.unit is None else {"unit": {k: v for k, v in asdict(budget.unit).items() if v is not None}}
     return {**said, **unit, **({"terms": dict(budget.terms)} if budget.terms else {})}
+
+
+def _rounded_up(value: float) -> str:
+    """Few digits that can be typed again, and do not say less than was spent."""
+    return f"{few_digits(Decimal(repr(value)), 6, up=True):g}"
 
 
 def _is_number(value: Any) -> bool:

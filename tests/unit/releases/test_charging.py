@@ -178,6 +178,30 @@ def test_every_release_tells_what_is_spent_and_left(people, policy, tmp_path, ca
     assert json.loads(release("fifth", "--json"))["ledger"] is None
 
 
+def test_a_file_that_was_left_blank_by_a_crash_is_no_ledger(people, policy, tmp_path):
+    (tmp_path / "ledger.sqlite").touch()
+    with pytest.raises(BudgetError) as caught:
+        api.release(people, policy)
+    assert caught.value.code == "ledger-new"
+    with pytest.raises(InputError, match="it is empty"):
+        statement(tmp_path)
+    api.release(people, policy, new_ledger=True)
+    assert len(statement(tmp_path)["releases"]) == 1
+
+
+def test_what_cannot_appear_is_not_charged(people, policy, tmp_path, monkeypatch):
+    with pytest.raises(InputError):
+        api.release_copies(people, policy, copies=2, folder=tmp_path / ("e" * 239), new_ledger=True)
+
+    def refuses(*_, **__):
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(Path, "symlink_to", refuses)
+    with pytest.raises(InputError, match="symbolic links"):
+        api.release_copies(people, policy, copies=2, folder=tmp_path / "out", new_ledger=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["policy.yaml"]
+
+
 # --- what was charged is said -----------------------------------------------------------------------------------
 
 
@@ -244,6 +268,19 @@ def test_stopped_inside_the_charge(people, policy, tmp_path, monkeypatch):
         api.release(people, policy)
     assert "was charged for it" in caught.value.__notes__[0]
     assert len(caught.value.__notes__) == 1
+
+
+def test_stopped_inside_the_charge_when_the_ledger_cannot_be_looked_at(people, policy, tmp_path, monkeypatch):
+    api.release(people, policy, new_ledger=True)
+
+    def unmounted(self, _dataset):
+        self.path.rename(self.path.with_name("elsewhere"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Ledger, "_remember", unmounted)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        api.release(people, policy)
+    assert "may have been charged for it: epsilon" in caught.value.__notes__[0]
 
 
 def test_stopped_after_it_appeared(people, policy, tmp_path, monkeypatch):

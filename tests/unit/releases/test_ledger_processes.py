@@ -19,7 +19,7 @@ import pytest
 from incrowd.core.errors import BudgetError
 from incrowd.mechanisms.promises import Entry, Point
 from incrowd.releases import chain
-from incrowd.releases.ledger import Ledger, _account, _now, _to_json
+from incrowd.releases.ledger import Ledger, _now, _to_json
 from incrowd.theory.profile import Relation
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill -9")
@@ -40,7 +40,7 @@ class CarelessLedger(Ledger):
 
     def charge(self, dataset, entry):
         with self._transaction() as db:
-            account = _account(db, dataset, self.path)
+            account = self._account(db, dataset)
         account.admit(entry)
         time.sleep(0.02)
         with self._transaction(writing=True) as db:

@@ -1,18 +1,23 @@
 """A ledger that is gone, or older than it was, is noticed; one that nothing is missing from is never refused."""
 
 import os
+import re
 import shutil
 import sqlite3
 import stat
+from contextlib import contextmanager
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from incrowd import api
 from incrowd.core.errors import BudgetError, InputError
 from incrowd.mechanisms.promises import CrowdPromise, Entry, Point
+from incrowd.policy import Policy
 from incrowd.releases import chain, memory
 from incrowd.releases.ledger import Ledger, accept_loss
+from incrowd.releases.memory import Memory
 from incrowd.theory.profile import Relation
 
 ADD = Relation.ADD_REMOVE
@@ -57,9 +62,100 @@ def test_a_missing_ledger_is_refused_with_what_was_last_seen(ledger):
         error = refused(call, "ledger-missing", "2 record(s)", "'town': epsilon = 0.1 at delta = 0 (add/remove) spent")
         assert error.details["records"] == 2
     assert not ledger.path.exists()
-    # Moved with its policy it is the same ledger, and its old place is free.
+    # Moved with its policy it is the same ledger. Its old place is free when a person says so.
     assert Ledger(ledger.path.with_name("moved.db")).statement("town").spent.epsilon == 0.1
+    refused(lambda: Ledger(ledger.path), "ledger-missing", "moved.db")
+    accept_loss(ledger.path)
     Ledger(ledger.path)
+    Ledger(ledger.path.with_name("moved.db")).charge("town", point())
+
+
+def test_a_copy_that_was_looked_at_does_not_hide_that_the_ledger_is_gone(ledger, tmp_path):
+    shutil.copy(ledger.path, tmp_path / "backup.db")
+    api.ledger_statement(tmp_path / "backup.db", "town")
+    ledger.path.unlink()
+    for call in openings(ledger.path):
+        refused(call, "ledger-missing", "2 record(s)")
+
+
+@pytest.mark.parametrize("gone", ["the link", "the file", "led elsewhere"])
+def test_a_ledger_behind_a_link_is_known_by_both_names(ledger, tmp_path, gone):
+    link = tmp_path / "link.db"
+    link.symlink_to(ledger.path)
+    Ledger(link)
+    if gone == "the file":
+        ledger.path.unlink()
+        refused(lambda: Ledger(ledger.path), "ledger-missing")
+        refused(lambda: Ledger(link), "ledger-missing")
+        return
+    link.unlink()
+    if gone == "the link":
+        refused(lambda: Ledger(link), "ledger-missing")
+        Ledger(ledger.path)
+        return
+    link.symlink_to(Ledger(tmp_path / "other.db").path)
+    refused(lambda: Ledger(link), "ledger-older", "is not the ledger")
+
+
+ORDER, UNIT = {"rule": "order"}, {"rule": "unit", "unit": Point(0.1, 0.0, ADD)}
+
+
+@pytest.mark.parametrize("rule", [ORDER, UNIT])
+@pytest.mark.parametrize("copied", [False, True])
+def test_what_was_lost_can_be_recorded_and_nothing_else_spent_before(tmp_path, rule, copied):
+    """An ε and a δ are all that is remembered, and only sums can count them."""
+    path, copy = tmp_path / "ledger.db", tmp_path / "copy.db"
+    ledger = Ledger(path)
+    ledger.set_budget("town", 2, 1e-5, ADD, **rule)
+    ledger.charge("town", point())
+    shutil.copy(path, copy)
+    ledger.charge("town", point())
+    spent = ledger.statement("town").spent
+    path.unlink()
+    (seen,) = accept_loss(path)
+    said = re.search("epsilon = ([^ ]+) at delta = ([^ ]+) ", seen.spent["town"]).groups()
+    epsilon, delta = map(float, said)
+    assert spent.epsilon <= epsilon
+    assert spent.delta <= delta
+    if copied:
+        shutil.copy(copy, path)
+        with pytest.raises(BudgetError) as caught:
+            Ledger(path).charge("town", point())
+    else:
+        with pytest.raises(BudgetError) as caught:
+            Ledger(path).set_budget("town", 2, 1e-5, ADD, **rule)
+    assert caught.value.code == "budget-fixed"
+    assert "'sum'" in caught.value.remedy
+    again = Ledger(path)
+    again.set_budget("town", 3, 2e-5, ADD)
+    again.charge("town", point(epsilon, delta))
+    assert again.statement("town").spent.epsilon >= spent.epsilon
+    again.set_budget("village", 2, 1e-5, ADD, **rule)  # of which nothing was lost
+
+
+def test_a_new_ledger_where_one_was_lost_counts_by_sums(tmp_path):
+    path = tmp_path / "ledger.db"
+    Ledger(path).set_budget("town", 2, 1e-5, ADD, "order")
+    path.unlink()
+    accept_loss(path)
+    policy = Policy.from_text(
+        "incrowd: 1\nattributes: {sex: {domain: [f, m]}}\n"
+        "release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.4}\n"
+        "ledger: {path: ledger.db, dataset: town, epsilon: 2, delta: 1e-5, rule: order}\n",
+        base=tmp_path,
+    )
+    with pytest.raises(BudgetError) as caught:
+        api.release(pd.DataFrame({"sex": ["f", "m"] * 50}), policy, new_ledger=True)
+    assert caught.value.code == "budget-fixed"
+    assert not path.exists()
+
+
+def test_what_is_remembered_as_spent_is_not_less(tmp_path):
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.charge("town", point(0.12345649, 1.0000004e-7))
+    (seen,) = Memory().at(ledger.path)
+    assert seen.spent["town"] == "epsilon = 0.123457 at delta = 1.00001e-07 (add/remove)"
+    assert str(ledger.statement("town").spent) == seen.spent["town"]
 
 
 @pytest.mark.parametrize("before", ["nothing", "one"])
@@ -102,9 +198,8 @@ def test_another_ledger_in_its_place_is_refused(ledger, tmp_path):
 
 def test_an_emptied_file_is_refused(ledger):
     ledger.path.write_bytes(b"")
-    refused(lambda: Ledger(ledger.path), "ledger-older", "is not the ledger")
-    with pytest.raises(InputError):
-        Ledger(ledger.path, create=False)
+    for call in openings(ledger.path):
+        refused(call, "ledger-missing", "2 record(s)")
 
 
 def test_a_loss_is_accepted_openly(ledger, tmp_path):
@@ -262,7 +357,6 @@ def test_an_old_ledger_is_counted_by_sums(tmp_path):
     assert statement["spent"]["delta"] == 1.1e-6
     alone = CrowdPromise(20, 0.2).parts(ADD)[0].epsilon(1e-6)
     assert statement["spent"]["epsilon"] == pytest.approx(alone + 0.5, rel=1e-9)
-    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (1,)  # looking changes nothing
     ledger = Ledger(path)
     ledger.charge("town", point(0.25))
     assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (2,)
@@ -271,6 +365,33 @@ def test_an_old_ledger_is_counted_by_sums(tmp_path):
     path.unlink()
     old_ledger(path, CROWD, POINT)  # what it was before
     refused(lambda: Ledger(path), "ledger-older")
+
+
+def test_an_old_ledger_is_remembered_when_it_was_looked_at(tmp_path):
+    path = tmp_path / "old.db"
+    old_ledger(path, CROWD, POINT)
+    api.ledger_statement(path, "town")
+    shutil.copy(path, tmp_path / "kept.db")
+    path.unlink()
+    refused(lambda: Ledger(path), "ledger-missing", "3 record(s)")
+    old_ledger(path, CROWD)
+    refused(lambda: Ledger(path), "ledger-older")
+
+
+def test_an_old_ledger_that_cannot_be_written_is_read_as_it_is(tmp_path, monkeypatch):
+    path = tmp_path / "old.db"
+    old_ledger(path, CROWD, POINT)
+    original = Ledger._open
+
+    @contextmanager
+    def read_only(self):
+        with original(self) as db:
+            db.execute("PRAGMA query_only = ON")
+            yield db
+
+    monkeypatch.setattr(Ledger, "_open", read_only)
+    assert api.ledger_statement(path, "town").spent.releases == 2
+    assert sqlite3.connect(path).execute("PRAGMA user_version").fetchone() == (1,)
 
 
 def test_an_old_ledger_admits_no_more_than_it_did(tmp_path):

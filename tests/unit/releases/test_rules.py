@@ -1,20 +1,22 @@
 """Rules that hold for releases that are chosen one after another, and what they cost."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from incrowd.core.errors import BudgetError, ParameterError, UnreachableError
+from incrowd.core.errors import BudgetError, InputError, ParameterError, UnreachableError
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule, Uncomposable, as_unit
+from incrowd.releases import ledger as ledger_module
 from incrowd.releases import rules
 from incrowd.releases.accounts import Account
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.rules import _most_units, counting, dominates, settled
-from incrowd.releases.spending import planned
+from incrowd.releases.spending import meaning, planned
 from incrowd.theory.crowd import CrowdProfile
-from incrowd.theory.filters import OrderFilter
+from incrowd.theory.filters import OrderCost, OrderFilter
 from incrowd.theory.profile import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -352,6 +354,51 @@ def test_an_order_budget_is_spent_and_then_refused(tmp_path):
         ledger.charge("d", point(50.0))
     with pytest.raises(BudgetError):
         ledger.charge("d", point(0.0, 1e-5))
+
+
+@pytest.mark.parametrize("rule", [{"rule": "order"}, {"rule": "unit", "unit": CrowdPromise(17, 0.3)}])
+def test_a_budget_that_is_set_again_keeps_its_numbers(tmp_path, monkeypatch, rule):
+    """Another version may derive others from the same budget; those of a budget in use are fixed."""
+    ledger = Ledger(tmp_path / "ledger.db")
+    before = ledger.set_budget("d", 2, 1e-5, ADD, **rule)
+    ledger.charge("d", crowd())
+    monkeypatch.setattr(ledger_module, "settled", lambda budget: replace(budget, terms={"other": 1}))
+    again = ledger.set_budget("d", 2, 1e-5, ADD, **rule)
+    assert again.terms == before.terms == ledger.budget("d").terms
+    assert len(ledger.statement("d").budgets) == 1
+
+
+def test_a_cost_by_another_order_is_not_counted():
+    rule = counting(settled(Budget(2.0, 1e-5, ADD, Rule.ORDER)))
+    cost = rule.cost(crowd())
+    assert rule.cost(replace(crowd(), cost=cost)) == cost
+    with pytest.raises(InputError) as caught:
+        rule.cost(replace(crowd(), cost={**cost, "order": cost["order"] * 2}))
+    assert caught.value.code == "ledger-invalid"
+
+
+@pytest.mark.parametrize("rule", [{"rule": "sum"}, {"rule": "order"}, {"rule": "unit", "unit": CrowdPromise(17, 0.3)}])
+def test_a_cost_that_cannot_be_counted_makes_a_ledger_invalid(tmp_path, rule):
+    ledger = Ledger(tmp_path / "ledger.db")
+    ledger.set_budget("d", 2, 1e-5, ADD, **rule)
+    entry = ledger._first_look("d").admit(crowd(delta=1e-6))
+    spoiled = [{k: v for k, v in entry.cost.items() if k != name} for name in entry.cost]
+    spoiled += [{**entry.cost, name: value} for name in entry.cost for value in (None, "x", -1, True, [])]
+    for cost in spoiled:
+        text = ledger_module._to_json(replace(entry, cost=cost).to_dict())
+        with pytest.raises(InputError) as caught:
+            ledger_module._from_json(ledger.path, text, ledger_module._entry)
+        assert caught.value.code == "ledger-invalid"
+
+
+def test_a_computed_part_that_is_set_aside_is_not_read_as_less(monkeypatch):
+    """This number was computed, though its shortest decimal is short, and lies below it."""
+    eta = next(x for x in (i / 1e9 for i in range(1, 99)) if Fraction(x) > meaning(x))
+    rule = counting(settled(Budget(2.0, 1e-5, ADD, Rule.ORDER)))
+    monkeypatch.setattr(OrderFilter, "costs", lambda *_: (OrderCost(0.1, eta),) * 2)
+    price = rule.price(crowd(copies=3))
+    assert meaning(price["removal_delta"]) >= 3 * Fraction(eta)
+    assert meaning(price["addition_delta"]) >= 3 * Fraction(eta)
 
 
 def test_sums_of_order_costs_are_exact():
