@@ -140,7 +140,7 @@ def described(model: type[BaseModel], path: Path_ = ()) -> dict[Path_, str]:
     """What each field means, as its model says; where fields have parts, the parts'."""
     found: dict[Path_, str] = {}
     for name, field in model.model_fields.items():
-        place = (*path, field.alias or name)
+        place = (*path, field.serialization_alias or name)
         parts = [] if place in OPAQUE or name == "signature" else list(_models(field.annotation))
         for part in parts:
             for inner, text in described(part, place).items():

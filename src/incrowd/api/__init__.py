@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
     from incrowd.mechanisms.base import Estimates as Estimates
+    from incrowd.mechanisms.certificate import AnyCertificate as AnyCertificate
     from incrowd.mechanisms.sample.advice import Advice as Advice
     from incrowd.papers.attacks.stories import Attack as Attack
     from incrowd.papers.gallery import Figure as Figure

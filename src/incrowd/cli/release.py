@@ -16,6 +16,8 @@ from incrowd.cli.ledger import left_in_words, shown
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from incrowd.api import AnyCertificate
+
 
 @click.command()
 @click.argument("policy", type=file_name)
@@ -87,7 +89,7 @@ def release(
         )
     places = api.release_folders(folder, copies)
     results = [
-        payload_of(one.certificate, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
+        payload_of(one.certified, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
     ]
     account = made[0].account
     payload = {**results[0], "ledger": account, **({"releases": results} if copies > 1 else {})}
@@ -115,25 +117,23 @@ def show_account(console: Console, account: Mapping[str, Any] | None) -> None:
         console.print(f"[dim]{safe(note)}[/]", soft_wrap=True)
 
 
-def payload_of(certificate: Any, folder: Path, internal: Path) -> dict[str, Any]:
+def payload_of(certificate: AnyCertificate, folder: Path, internal: Path) -> dict[str, Any]:
     """What `--json` prints about a release."""
-    table = next(name for name in certificate["files"] if name.startswith("release.")).partition("/")[0]
-    report = next(name for name in certificate["files"] if name.startswith("report."))
-    promise, mechanism = certificate["promise"], certificate["mechanism"]
-    said = {key: value for key, value in promise.items() if key not in ("grounds", "together")}
-    made = {key: value for key, value in mechanism.items() if key not in ("levels", "levels_chosen")}
+    table = next(name for name in certificate.files if name.startswith("release.")).partition("/")[0]
+    report = next(name for name in certificate.files if name.startswith("report."))
+    levels = certificate.mechanism.levels
+    said = {key: value for key, value in certificate.promise.document().items() if key not in ("grounds", "together")}
+    made = {
+        key: value for key, value in certificate.mechanism.document().items() if key not in ("levels", "levels_chosen")
+    }
     return {
         "release": str(folder / table),
         "certificate": str(folder / f"certificate{report.removeprefix('report').removesuffix('.html')}.json"),
         "report": str(folder / report),
         "internal": str(internal),
         "guarantee": {**made, **said, "mechanism": made.pop("name")},
-        "levels": mechanism["levels"],
-        "hidden": [
-            column["name"]
-            for column in certificate["columns"]
-            if mechanism["levels"].get(column["name"]) and len(column["labels"]) == 1
-        ],
+        "levels": levels,
+        "hidden": [name for name, labels in certificate.labels.items() if levels.get(name) and len(labels) == 1],
     }
 
 

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from incrowd.core.errors import InternalError
-from incrowd.core.signing import canonical
-from incrowd.mechanisms.certificate import Certificate
-from incrowd.policy.release import ReleaseSection, section_model
+from incrowd.mechanisms.certificate import AnyCertificate, Certificate, MechanismT, PromiseT, Statement, Together
+from incrowd.policy.release import ReleaseSection
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -35,34 +34,11 @@ SectionT = TypeVar("SectionT", bound=ReleaseSection)
 SettingsT = TypeVar("SettingsT")
 PreparedT = TypeVar("PreparedT")
 OutcomeT = TypeVar("OutcomeT")
-
-
-@dataclass(frozen=True)
-class Statement:
-    """What a release says of itself. The certificate holds it, and it can be derived again from there.
-
-    Attributes:
-        promise: the notion, its numbers and its neighbour relation, the promise in words, and what it rests on.
-        mechanism: how the release was made: the mechanism's name, its parameters, the level of each column.
-        assumptions: the premises that nobody can check from outside.
-    """
-
-    promise: Mapping[str, Any]
-    mechanism: Mapping[str, Any]
-    assumptions: Sequence[str]
-
-    def is_in(self, certificate: Mapping[str, Any]) -> bool:
-        """Whether a certificate says exactly this; what several releases promise together and voidness apart.
-
-        As it is written: Python takes True for 1.
-        """
-        promise = {k: v for k, v in certificate["promise"].items() if k not in ("together", "void")}
-        said = (promise, certificate["mechanism"], certificate["assumptions"])
-        return canonical(said) == canonical((self.promise, self.mechanism, self.assumptions))
+StatementT = TypeVar("StatementT", bound=Statement[Any, Any])
 
 
 @dataclass(frozen=True, eq=False)
-class Made(Generic[OutcomeT]):
+class Made(Generic[OutcomeT, StatementT]):
     """A release that was drawn.
 
     Attributes:
@@ -74,7 +50,7 @@ class Made(Generic[OutcomeT]):
 
     published: Histogram
     levels: Mapping[str, int]
-    statement: Statement
+    statement: StatementT
     outcome: OutcomeT
 
 
@@ -110,11 +86,11 @@ class FormField:
     label: str
 
 
-class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT]):
+class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]):
     """All that the rest of the house knows of a mechanism.
 
-    Its four types are the policy's section, what is settled before any data is seen, what is prepared from the table,
-    and the internal outcome of a draw.
+    Its types are the policy's section, what is settled before any data is seen, what is prepared from the table, the
+    internal outcome of a draw, and the two parts of the certificate that are its own: promise and parameters.
     """
 
     title: ClassVar[str]
@@ -131,7 +107,7 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT]):
     """What stands on top of the policy as it was carried out."""
     section: type[SectionT]
     """Its part of the policy."""
-    certificate: ClassVar[type[Certificate[Any, Any]]]
+    certificate: type[Certificate[PromiseT, MechanismT]]
     """What the certificate of its releases says."""
 
     def section_in(self, policy: Policy) -> SectionT:
@@ -156,38 +132,48 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT]):
         """What the ledger is charged with, for one release."""
 
     @abstractmethod
-    def together(self, settings: SettingsT, copies: int) -> dict[str, Any] | None:
+    def together(self, settings: SettingsT, copies: int) -> Together | None:
         """What several releases promise to someone who has all of them; None for a single one."""
 
     @abstractmethod
-    def draw(self, settings: SettingsT, prepared: PreparedT, source: RandomSource) -> Made[OutcomeT]:
+    def draw(
+        self, settings: SettingsT, prepared: PreparedT, source: RandomSource
+    ) -> Made[OutcomeT, Statement[PromiseT, MechanismT]]:
         """Make a release."""
 
     @abstractmethod
-    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+    def check_promise(self, certificate: Certificate[PromiseT, MechanismT]) -> Iterator[Check]:
         """Derive the promise once more from the certificate's policy and parameters."""
 
     @abstractmethod
-    def settled_again(self, certificate: Mapping[str, Any]) -> SettingsT:
+    def settled_again(self, certificate: Certificate[PromiseT, MechanismT]) -> SettingsT:
         """What `settle` and `prepare` have found, as far as a certificate has it: enough for the public report."""
 
     @abstractmethod
-    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: Certificate[PromiseT, MechanismT], table: Histogram) -> Iterator[Check]:
         """Look for the promise in the published table."""
 
     @abstractmethod
-    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(
+        self, certificate: Certificate[PromiseT, MechanismT], by: Sequence[str] = (), **options: Any
+    ) -> Iterable[str]:
         """The columns that `check_table` looks at and, if some are asked for, `estimate`: they are given no others."""
 
     @abstractmethod
     def estimate(
-        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
+        self, certificate: Certificate[PromiseT, MechanismT], table: Histogram, by: Sequence[str], **options: Any
     ) -> Estimates:
         """A cross-tabulation of the population from the published table; the columns are there."""
 
     @abstractmethod
     def public_report(
-        self, policy: Policy, settings: SettingsT, published: Histogram, statement: Statement, *, void: str | None
+        self,
+        policy: Policy,
+        settings: SettingsT,
+        published: Histogram,
+        statement: Statement[PromiseT, MechanismT],
+        *,
+        void: str | None,
     ) -> bytes:
         """The report that is published beside the table; it speaks of what is published alone."""
 
@@ -198,31 +184,30 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT]):
         attributes: Sequence[CodedAttribute],
         settings: SettingsT,
         table: Histogram,
-        made: Made[OutcomeT],
+        made: Made[OutcomeT, Statement[PromiseT, MechanismT]],
         *,
         void: str | None,
     ) -> dict[str, bytes]:
         """What only the publisher may see, by file name: `report.html`, and whatever else the mechanism has."""
 
 
-AnyMechanism = Mechanism[Any, Any, Any, Any]
+AnyMechanism = Mechanism[Any, Any, Any, Any, Any, Any]
 """A mechanism of which only the steps are known. Functions that carry settings along are generic instead."""
 
 
-def section_of(certificate: Mapping[str, Any]) -> Any:
-    """The section `release` of a certificate's policy."""
-    stated = certificate["policy"]["release"]
-    return section_model(stated["mechanism"]).model_validate(stated)
+def section_of(certificate: AnyCertificate, model: type[SectionT]) -> SectionT:
+    """The section `release` of a certificate's policy, which is a document of its own."""
+    return model.model_validate(certificate.policy["release"])
 
 
-def all_columns(certificate: Mapping[str, Any]) -> list[str]:
+def all_columns(certificate: AnyCertificate) -> list[str]:
     """The columns of a certificate's table."""
-    return [column["name"] for column in certificate["columns"]]
+    return [column.name for column in certificate.columns]
 
 
-def published_attributes(certificate: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The attributes of a certificate's policy that are not dropped."""
-    return {name: a for name, a in certificate["policy"]["attributes"].items() if a["role"] != "drop"}
+def published_attributes(certificate: AnyCertificate) -> dict[str, Mapping[str, Any]]:
+    """The attributes of a certificate's policy that are not dropped, as they stand there: nothing is checked yet."""
+    return {name: a for name, a in certificate.policy["attributes"].items() if a["role"] != "drop"}
 
 
 def fixed_levels(policy: Policy, attributes: Sequence[CodedAttribute]) -> dict[str, int]:

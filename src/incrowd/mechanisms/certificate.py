@@ -8,7 +8,8 @@ other types, and it must be written back byte for byte.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema
@@ -137,15 +138,17 @@ class Signature(Part):
 
 PromiseT = TypeVar("PromiseT", bound=StatedPromise)
 MechanismT = TypeVar("MechanismT", bound=StatedMechanism)
+PromiseT_co = TypeVar("PromiseT_co", bound=StatedPromise, covariant=True)
+MechanismT_co = TypeVar("MechanismT_co", bound=StatedMechanism, covariant=True)
 
 
-class Certificate(Part, Generic[PromiseT, MechanismT]):
+class Certificate(Part, Generic[PromiseT_co, MechanismT_co]):
     """What was promised, on what grounds, and for which file."""
 
     format: Literal["incrowd-certificate/1"] = Field(description="What kind of document it is, and its version.")
     title: str | None = Field(description="What the release is called; the policy's title, or nothing.")
-    promise: PromiseT = Field(description="What is promised.")
-    mechanism: MechanismT = Field(description="How the release was made.")
+    promise: PromiseT_co = Field(description="What is promised.")
+    mechanism: MechanismT_co = Field(description="How the release was made.")
     assumptions: Many[str] = Field(description="Premises that nobody can check from outside, each a sentence.")
     columns: Many[StatedColumn] = Field(description="The columns of the table.")
     policy: dict[str, Any] = Field(description="The policy, complete, with every default spelled out.")
@@ -164,6 +167,22 @@ class Certificate(Part, Generic[PromiseT, MechanismT]):
     signature: Signature | None = Field(default=None, description="An Ed25519 signature; left out if there is none.")
 
     @classmethod
+    def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
+        """What the schema calls it: the mechanism's certificate."""
+        return f"{params[1].__name__.removesuffix('Mechanism').removesuffix('Stated')}Certificate"
+
+    @property
+    def statement(self) -> Statement[PromiseT_co, MechanismT_co]:
+        """What its mechanism says of the release alone: what several promise together and voidness apart."""
+        alone = self.promise.model_copy(update={"together": None, "void": None})
+        return Statement(alone, self.mechanism, self.assumptions)
+
+    @property
+    def labels(self) -> dict[str, tuple[str | None, ...]]:
+        """All that each column could show, by its name."""
+        return {column.name: column.labels for column in self.columns}
+
+    @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
         """The certificate that a document is, to the last byte.
 
@@ -178,3 +197,30 @@ class Certificate(Part, Generic[PromiseT, MechanismT]):
     def document(self) -> dict[str, Any]:
         """As it is written: a certificate without a signature has no such field."""
         return {key: value for key, value in super().document().items() if key != "signature" or value is not None}
+
+
+@dataclass(frozen=True)
+class Statement(Generic[PromiseT_co, MechanismT_co]):
+    """What a release says of itself. The certificate holds it, and it can be derived again from there.
+
+    Attributes:
+        promise: the notion, its numbers and its neighbour relation, the promise in words, and what it rests on.
+        mechanism: how the release was made: the mechanism's name, its parameters, the level of each column.
+        assumptions: the premises that nobody can check from outside.
+    """
+
+    promise: PromiseT_co
+    mechanism: MechanismT_co
+    assumptions: Sequence[str]
+
+    def is_in(self, certificate: Certificate[StatedPromise, StatedMechanism]) -> bool:
+        """Whether a certificate says exactly this, as it is written: Python takes True for 1."""
+        return self.to_bytes() == certificate.statement.to_bytes()
+
+    def to_bytes(self) -> bytes:
+        """All of it in canonical form."""
+        return canonical((self.promise.document(), self.mechanism.document(), list(self.assumptions)))
+
+
+AnyCertificate = Certificate[StatedPromise, StatedMechanism]
+"""A certificate of which only what all have is known."""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from incrowd.core.signing import canonical
 from incrowd.hierarchy import Hierarchy, codings
 from incrowd.mechanisms.base import Check, published_attributes
+from incrowd.mechanisms.certificate import AnyCertificate, Together
 from incrowd.mechanisms.promises import MOST_COPIES
 from incrowd.policy import Attribute, ListFile, Policy, Taxonomy, TreeFile
 from incrowd.recoding.mondrian import node_labels
@@ -67,16 +67,16 @@ def tree_above(hierarchy: Hierarchy, level: int) -> list[list[int]]:
     return [[int(code) for code in hierarchy.coarsen(level, upper).to] for upper in above]
 
 
-def policy_of(certificate: Mapping[str, Any]) -> Policy:
+def policy_of(certificate: AnyCertificate) -> Policy:
     """The policy that stands in a certificate; files are called by their digests, and none is opened.
 
     Raises:
         IncrowdError: what stands there is no policy, or says something besides.
     """
-    return Policy.from_canonical(certificate["policy"])
+    return Policy.from_canonical(certificate.policy)
 
 
-def held_columns(certificate: Mapping[str, Any]) -> dict[str, Held]:
+def held_columns(certificate: AnyCertificate) -> dict[str, Held]:
     """The published columns whose values stand in the certificate; no file is opened.
 
     Raises:
@@ -100,7 +100,7 @@ def held_columns(certificate: Mapping[str, Any]) -> dict[str, Held]:
     }
 
 
-def check_labels(certificate: Mapping[str, Any], held: Mapping[str, Held], apart: Collection[str] = ()) -> Check:
+def check_labels(certificate: AnyCertificate, held: Mapping[str, Held], apart: Collection[str] = ()) -> Check:
     """Whether the labels are those of the policy's domains and hierarchies at the stated levels, where it has them.
 
     Args:
@@ -108,32 +108,32 @@ def check_labels(certificate: Mapping[str, Any], held: Mapping[str, Held], apart
         held: what the certificate's policy holds.
         apart: columns whose labels are looked at elsewhere.
     """
-    levels = certificate["mechanism"]["levels"]
+    levels = certificate.mechanism.levels
     same = all(
         held[name].has(labels, levels[name]) if name in levels else held[name].has_nodes(labels)
-        for name, labels in ((column["name"], column["labels"]) for column in certificate["columns"])
+        for name, labels in certificate.labels.items()
         if name in held and name not in apart
     )
     return Check("the labels are the policy's at the stated levels, where it lists them", same, "they are others")
 
 
-def says_together(certificate: Mapping[str, Any], meaning: Callable[[int], Any]) -> bool:
+def says_together(certificate: AnyCertificate, meaning: Callable[[int], Together | None]) -> bool:
     """Whether a certificate says of several releases what their number means, or rightly nothing.
 
     Args:
-        certificate: which may be anything.
+        certificate: any.
         meaning: what so many releases promise together.
     """
-    said = certificate["promise"]["together"]
+    said = certificate.promise.together
     if said is None:
         return True
-    copies = said["copies"]
-    return type(copies) is int and 2 <= copies <= MOST_COPIES and canonical(said) == canonical(meaning(copies))
+    meant = meaning(said.copies) if said.copies <= MOST_COPIES else None
+    return meant is not None and canonical(said.document()) == canonical(meant.document())
 
 
-def unheld(certificate: Mapping[str, Any]) -> list[str]:
+def unheld(certificate: AnyCertificate) -> list[str]:
     """What a verifier has to take on trust about labels, column by column."""
-    held, levels = held_columns(certificate), certificate["mechanism"]["levels"]
+    held, levels = held_columns(certificate), certificate.mechanism.levels
     claimed = []
     for name in published_attributes(certificate):
         level = levels.get(name)
@@ -148,7 +148,7 @@ def unheld(certificate: Mapping[str, Any]) -> list[str]:
     return claimed
 
 
-def are_levels(levels: Mapping[str, Any], held: Mapping[str, Held]) -> bool:
+def are_levels(levels: Mapping[str, int], held: Mapping[str, Held]) -> bool:
     """Whether these are levels: whole numbers, and none above the top of a hierarchy that the policy holds."""
     return all(
         type(level) is int

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from incrowd.core.errors import InputError
 from incrowd.mechanisms.base import AnyMechanism
@@ -36,6 +32,9 @@ def mechanism_named(name: str) -> AnyMechanism:
 
 def certificate_schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of a certificate, whichever mechanism made the release."""
-    members: Any = reduce(or_, (mechanism.certificate for mechanism in MECHANISMS.values()))
-    schema = TypeAdapter(members).json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    definitions: dict[str, Any] = {}
+    for mechanism in MECHANISMS.values():
+        one = mechanism.certificate.model_json_schema()
+        definitions |= {**one.pop("$defs"), one["title"]: one}
+    members = [{"$ref": f"#/$defs/{name}"} for name in definitions if name.endswith("Certificate")]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions, "anyOf": members}

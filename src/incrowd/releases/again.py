@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Statement
+from incrowd.mechanisms.certificate import AnyCertificate
 from incrowd.mechanisms.declared import policy_of
 from incrowd.mechanisms.registry import mechanism_named
 
 
-def report_again(certificate: Mapping[str, Any], table: Histogram) -> bytes:
+def report_again(certificate: AnyCertificate, table: Histogram) -> bytes:
     """The report that belongs to a certificate and its table, both of which have been verified."""
-    promise, mechanism = certificate["promise"], mechanism_named(certificate["mechanism"]["name"])
-    statement = Statement(
-        {key: value for key, value in promise.items() if key not in ("together", "void")},
-        certificate["mechanism"],
-        certificate["assumptions"],
-    )
+    mechanism, void = mechanism_named(certificate.mechanism.name), certificate.promise.void
     settings = mechanism.settled_again(certificate)
-    return mechanism.public_report(policy_of(certificate), settings, table, statement, void=promise["void"])
+    return mechanism.public_report(policy_of(certificate), settings, table, certificate.statement, void=void)

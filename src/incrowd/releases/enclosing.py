@@ -6,52 +6,53 @@ has here: of these there is nothing to be enclosed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from incrowd.core.errors import InternalError
 from incrowd.mechanisms.base import Check, section_of
+from incrowd.mechanisms.certificate import AnyCertificate
+from incrowd.mechanisms.pram.section import Pram
 from incrowd.mechanisms.pram.state import read_block
+from incrowd.mechanisms.pram.stated import PramStatedMechanism, PramStatedPromise
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.stated import CrowdStatedMechanism, CrowdStatedPromise
 from incrowd.theory import enclosures
 from incrowd.theory._balls import above, below, precision
 
 
-def enclosed(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def enclosed(certificate: AnyCertificate) -> Iterator[Check]:
     """A check for every number that the promise of this certificate computes; its other checks must have held."""
-    checks = _CHECKS.get(certificate["mechanism"]["name"])
-    if checks is None:
-        return
+    promise, mechanism = certificate.promise, certificate.mechanism
     try:
-        yield from checks(certificate)
+        if isinstance(promise, CrowdStatedPromise) and isinstance(mechanism, CrowdStatedMechanism):
+            yield from _crowd(promise, mechanism, section_of(certificate, SampledCrowd))
+        if isinstance(promise, PramStatedPromise) and isinstance(mechanism, PramStatedMechanism):
+            yield from _pram(promise, mechanism, section_of(certificate, Pram))
     except InternalError:
         yield Check("the promise can be enclosed by ball arithmetic", holds=False, detail="its numbers are too extreme")
 
 
-def _crowd(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def _crowd(promise: CrowdStatedPromise, mechanism: CrowdStatedMechanism, section: SampledCrowd) -> Iterator[Check]:
     from flint import arb
 
-    promise, mechanism = certificate["promise"], certificate["mechanism"]
     with precision():
-        left = max(0.0, below(arb(promise["epsilon"]) - arb(section_of(certificate).selection_epsilon)))
-    k, beta = mechanism["k"], mechanism["beta"]
+        left = max(0.0, below(arb(promise.epsilon) - arb(section.selection_epsilon)))
+    k, beta = mechanism.k, mechanism.beta
     found = max(above(delta(k, beta, left)) for delta in (enclosures.crowd_removal, enclosures.crowd_addition))
-    yield _at_most("exact_delta", found, mechanism["exact_delta"])
-    yield _at_most("delta", found, promise["delta"])
+    yield _at_most("exact_delta", found, mechanism.exact_delta)
+    yield _at_most("delta", found, promise.delta)
 
 
-def _pram(certificate: Mapping[str, Any]) -> Iterator[Check]:
-    promise, mechanism, section = certificate["promise"], certificate["mechanism"], section_of(certificate)
-    if section.invariant:
-        return
-    laws = [read_block(block).law for block in mechanism["blocks"]]
-    records = mechanism["records"] if section.records is None else section.records
-    yield _at_most("local_epsilon", above(enclosures.local_epsilon(laws)), promise["local_epsilon"])
+def _pram(promise: PramStatedPromise, mechanism: PramStatedMechanism, section: Pram) -> Iterator[Check]:
+    laws = [read_block(block).law for block in mechanism.blocks]
+    records = mechanism.records if section.records is None else section.records
+    yield _at_most("local_epsilon", above(enclosures.local_epsilon(laws)), promise.local_epsilon)
     k = enclosures.pk(laws, records)
-    yield Check(_name("k"), Fraction(promise["k"]) <= k, f"it is {float(k):.6g} at most")
-    found = enclosures.central_delta(laws, records, promise["epsilon"], promise["bound"])
+    yield Check(_name("k"), Fraction(promise.k) <= k, f"it is {float(k):.6g} at most")
+    found = enclosures.central_delta(laws, records, promise.epsilon, promise.bound)
     if found is not None:
-        yield _at_most("delta", found, promise["delta"])
+        yield _at_most("delta", found, promise.delta)
 
 
 def _at_most(name: str, found: float, stated: float) -> Check:
@@ -60,6 +61,3 @@ def _at_most(name: str, found: float, stated: float) -> Check:
 
 def _name(name: str) -> str:
     return f"{name}, enclosed by ball arithmetic"
-
-
-_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], Iterator[Check]]] = {"sampled_crowd": _crowd, "pram": _pram}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.base import Estimates, all_columns
+from incrowd.mechanisms.certificate import AnyCertificate
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.releases.verify import read_release
 
@@ -20,8 +20,8 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
     """
     options = {name: value for name, value in (("method", method), ("mean", mean)) if value is not None}
 
-    def needed(certificate: Mapping[str, Any]) -> Iterable[str]:
-        return mechanism_named(certificate["mechanism"]["name"]).columns_needed(certificate, by, **options)
+    def needed(certificate: AnyCertificate) -> Iterable[str]:
+        return mechanism_named(certificate.mechanism.name).columns_needed(certificate, by, **options)
 
     certificate, table = read_release(folder, needed)
     known = all_columns(certificate)
@@ -32,13 +32,13 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
             code="column-unknown",
             remedy=f"It has: {', '.join(known)}.",
         )
-    kind = mechanism_named(certificate["mechanism"]["name"])
-    if options and certificate["mechanism"]["name"] != "pram":
+    kind = mechanism_named(certificate.mechanism.name)
+    if options and certificate.mechanism.name != "pram":
         raise ParameterError(
             f"The option {next(iter(options))!r} has a meaning for randomised releases only (mechanism 'pram').",
             code="parameter-combination",
             remedy="Leave it out.",
         )
     found = kind.estimate(certificate, table, by, **options)
-    void = certificate["promise"]["void"]
+    void = certificate.promise.void
     return found if void is None else replace(found, notes=(void, *found.notes))

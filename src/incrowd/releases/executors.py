@@ -17,6 +17,7 @@ from incrowd.core.errors import ParameterError
 from incrowd.core.files import umask
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.mechanisms.certificate import AnyCertificate
 from incrowd.mechanisms.pram.settle import PramSettled, completed, decided, spending
 from incrowd.mechanisms.pram.state import state
 from incrowd.mechanisms.promises import Promise
@@ -85,7 +86,7 @@ def release_by_executors(
     folder: Path,
     *,
     charge: Charge,
-    sign: Callable[[dict[str, Any]], dict[str, Any]],
+    sign: Callable[[AnyCertificate], AnyCertificate],
     randomness: RandomSource,
     tell: Callable[[str, float], None],
 ) -> Release:
@@ -144,12 +145,12 @@ def release_by_executors(
         certificate = sign(certify(policy, statement, published.columns, None, bits, files, report, void))
         release = Release(
             load=lambda: _read(folder),
-            certificate=certificate,
+            certified=certificate,
             policy=policy.with_levels(levels),
             report=report,
             internal={"report.html": compared},
             charged=charged,
-            digest=certificate["digest"],
+            digest=certificate.digest,
             folder=folder,
         )
         with writing(folder):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
     from incrowd.mechanisms.base import Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
+    from incrowd.mechanisms.certificate import MechanismT, PromiseT, Statement
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
@@ -106,9 +107,9 @@ def release_copies(
     from incrowd.hierarchy import codings
     from incrowd.mechanisms.registry import mechanism_named
     from incrowd.randomness import RandomSource
-    from incrowd.releases.certificate import load_secret_key, sign
+    from incrowd.releases.certificate import load_secret_key
     from incrowd.releases.charging import Purse
-    from incrowd.releases.release import write_around
+    from incrowd.releases.release import signed, write_around
     from incrowd.releases.staging import require_free, staged, writing
 
     tell = progress or (lambda _what, _part: None)
@@ -134,7 +135,7 @@ def release_copies(
                 require_spark(_open_listed(data, plan, **reading)),
                 folders[0].absolute(),
                 charge=lambda promise: purse.charge(promise, copies),
-                sign=lambda certificate: certificate if key is None else sign(certificate, key),
+                sign=lambda certificate: signed(certificate, key),
                 randomness=source,
                 tell=tell,
             )
@@ -155,7 +156,7 @@ def release_copies(
                 one = _make(
                     mechanism, plan, attributes, settings, counted, drawn, source, copies, staged, rehearse=rehearse
                 )
-                one = one if key is None else replace(one, certificate=sign(one.certificate, key))
+                one = replace(one, certified=signed(one.certified, key))
                 if staged is not None:
                     write_around(one, staged.public, staged.internal, internal_folder(staged.folder))
             return one
@@ -173,7 +174,7 @@ def _digest(made: Sequence[Release]) -> str:
     """That of the certificate, or of all."""
     from incrowd.releases.certificate import sha256
 
-    digests: list[str] = [one.certificate["digest"] for one in made]
+    digests = [one.certified.digest for one in made]
     return digests[0] if len(digests) == 1 else sha256(" ".join(digests).encode())
 
 
@@ -298,12 +299,12 @@ def _open(
 
 
 def _make(
-    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT],
+    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT],
     policy: Policy,
     attributes: Sequence[CodedAttribute],
     settings: SettingsT,
     table: Histogram,
-    made: Made[OutcomeT],
+    made: Made[OutcomeT, Statement[PromiseT, MechanismT]],
     source: RandomSource,
     copies: int,
     stage: Staged | None,
@@ -325,7 +326,7 @@ def _make(
     published = made.published  # without the rest, which is not for those who get the release
     return Release(
         load=lambda: published,
-        certificate=certify(policy, made.statement, published.columns, together, source, files.result(), report, void),
+        certified=certify(policy, made.statement, published.columns, together, source, files.result(), report, void),
         policy=policy.with_levels(made.levels),
         report=report,
         internal=internal,

@@ -15,8 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from incrowd.core.errors import InputError, InternalError
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.base import Statement
-from incrowd.mechanisms.certificate import FORMAT
+from incrowd.mechanisms.certificate import (
+    FORMAT,
+    AnyCertificate,
+    StatedMechanism,
+    StatedPromise,
+    Statement,
+    Together,
+)
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import table_name, write_table
 from incrowd.policy import Policy
@@ -27,6 +33,7 @@ from incrowd.releases.staging import internal_folder, staged, writing
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 CERTIFICATE, REPORT, POLICY = "certificate.json", "report.html", "policy.yaml"
 VOID = "Drawn from predictable bits, for tests: this promises nothing."
@@ -43,14 +50,14 @@ class Release:
     """A table that can be published, and the proof of what it promises.
 
     Attributes:
-        certificate: what is promised, ready to be written.
+        certified: what is promised: its certificate, by the model of its mechanism.
         policy: the policy as it was carried out, with every level fixed: for review, and for next year's table.
         folder: where it is, if executors wrote it there as they drew it.
         digest: that by which the ledger will know it as published, with its copies.
     """
 
     load: Callable[[], Histogram]
-    certificate: Mapping[str, Any]
+    certified: AnyCertificate
     policy: Policy
     report: bytes
     internal: Mapping[str, bytes]
@@ -68,11 +75,15 @@ class Release:
         """The published cells; of a release that executors wrote, they are read from its folder."""
         return self.load()
 
+    @cached_property
+    def certificate(self) -> dict[str, Any]:
+        """The certificate as it is written: plain dictionaries and lists."""
+        return self.certified.document()
+
     @property
     def void(self) -> str | None:
         """Why nothing is promised; None if something is."""
-        reason: str | None = self.certificate["promise"]["void"]
-        return reason
+        return self.certified.promise.void
 
     @property
     def empty(self) -> bool:
@@ -104,18 +115,17 @@ class Release:
             return save(Path(folder), self)
 
     def __repr__(self) -> str:
-        said = self.void or self.certificate["promise"]["in_words"]
-        return f"<Release by {self.certificate['mechanism']['name']}: {said}>"
+        said = self.void or self.certified.promise.in_words
+        return f"<Release by {self.certified.mechanism.name}: {said}>"
 
     def _repr_html_(self) -> str:
-        promise = self.certificate["promise"]
         rows = "".join(
             f"<tr><td>{html.escape(str(name))}</td><td>{level}</td></tr>"
-            for name, level in self.certificate["mechanism"]["levels"].items()
+            for name, level in self.certified.mechanism.levels.items()
         )
         return (
             f"<div><b>Release of {self.histogram.total:,} records in {len(self.histogram):,} crowds</b>"
-            f"<p>{html.escape(self.void or promise['in_words'])}</p>"
+            f"<p>{html.escape(self.void or self.certified.promise.in_words)}</p>"
             f"<table><tr><th>column</th><th>level</th></tr>{rows}</table></div>"
         )
 
@@ -159,14 +169,14 @@ def files_of(
 
 def certify(
     policy: Policy,
-    statement: Statement,
+    statement: Statement[StatedPromise, StatedMechanism],
     columns: Sequence[Column],
-    together: Any,
+    together: Together | None,
     bits: BitsOrigin,
     files: Mapping[str, Any],
     report: bytes,
     void: str | None,
-) -> dict[str, Any]:
+) -> AnyCertificate:
     """The certificate of a release: what its mechanism states, about these very files.
 
     Args:
@@ -183,8 +193,8 @@ def certify(
         {
             "format": FORMAT,
             "title": policy.title,
-            "promise": {**statement.promise, "together": together, "void": void},
-            "mechanism": dict(statement.mechanism),
+            "promise": statement.promise.model_copy(update={"together": together, "void": void}).document(),
+            "mechanism": statement.mechanism.document(),
             "assumptions": list(statement.assumptions),
             "columns": [{"name": c.name, "labels": list(c.labels)} for c in columns],
             "policy": policy.canonical(),
@@ -195,7 +205,12 @@ def certify(
             "created": dt.datetime.now(dt.UTC).date().isoformat(),
         }
     )
-    return mechanism_named(sealed["mechanism"]["name"]).certificate.read(sealed).document()
+    return mechanism_named(statement.mechanism.name).certificate.read(sealed)
+
+
+def signed(certificate: AnyCertificate, key: Ed25519PrivateKey | None) -> AnyCertificate:
+    """The certificate with a signature by this key, if there is one."""
+    return certificate if key is None else certificate.read(certificates.sign(certificate.document(), key))
 
 
 class FileDigest(io.RawIOBase):
@@ -238,7 +253,8 @@ def save(folder: Path, release: Release) -> Path:
         (one,) = stage.releases
         with writing(one.folder):
             written = files_of(release.policy, release.histogram, one.public, release.void)
-            if {**release.certificate["files"], **written} != release.certificate["files"]:
+            certified = release.certified.files
+            if any(name not in certified or certified[name].document() != found for name, found in written.items()):
                 raise InternalError("the table written is not the table certified")
             write_around(release, one.public, one.internal, internal_folder(one.folder))
         release.charged.publish(stage, release.digest)
@@ -248,7 +264,7 @@ def save(folder: Path, release: Release) -> Path:
 def write_around(release: Release, public: Path, internal: Path, at: Path) -> None:
     """All files of a release but its table; the internal folder will be found `at` another place."""
     text = release.policy.relocated(at).to_yaml()
-    note = mechanism_named(release.certificate["mechanism"]["name"]).policy_note
+    note = mechanism_named(release.certified.mechanism.name).policy_note
     certificate = certificates.to_bytes(release.certificate)
     for folder, files in (
         (internal, {POLICY: f"{note}{text}".encode(), **release.internal}),

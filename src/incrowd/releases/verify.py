@@ -20,10 +20,12 @@ from incrowd.core.bits import DerivedBits
 from incrowd.core.errors import IncrowdError, InputError
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import AnyMechanism, Check, all_columns, published_attributes, section_of
-from incrowd.mechanisms.certificate import FORMAT
+from incrowd.mechanisms.certificate import FORMAT, AnyCertificate
 from incrowd.mechanisms.declared import policy_of, unheld
+from incrowd.mechanisms.pram.stated import PramStatedMechanism
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import RECORDS_PER_PART, part_names, table_name
+from incrowd.policy.release import ReleaseSection
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases.enclosing import enclosed
@@ -33,16 +35,25 @@ from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, REHEARSED, REP
 VOID = "the promise is not void"
 
 _COMPLETE = "the certificate is complete"
+_BY_PLACE: Mapping[tuple[str, ...], str] = {
+    ("promise",): "the promise says what the parameters mean",
+    ("assumptions",): "the promise says what the parameters mean",
+    ("mechanism",): "the promise says what the parameters mean",
+    ("mechanism", "name"): "the mechanism is the policy's",
+    ("mechanism", "levels"): "every stated level exists",
+    ("files",): "the files are those of a release",
+}
+"""What does not hold if something there cannot be read at all."""
 _LARGEST_CERTIFICATE = 1 << 28
 _HOSTILE = (
     *(KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError),
     NotImplementedError,  # what Arrow says of files that it cannot read
 )
 
-Columns = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Which columns somebody wants the table to be counted by, given a certificate that may be anything."""
+Columns = Callable[[AnyCertificate], Iterable[str]]
+"""Which columns somebody wants the table to be counted by, given a certificate that may say anything."""
 
-Remake = Callable[[Mapping[str, Any], Histogram], bytes]
+Remake = Callable[[AnyCertificate, Histogram], bytes]
 """The public report, made again from a certificate and its table."""
 
 
@@ -96,7 +107,7 @@ def verify(
     return _examine(Path(folder), public_key, remake=remake, rigorous=rigorous)[0]
 
 
-def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Mapping[str, Any], Histogram]:
+def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[AnyCertificate, Histogram]:
     """The certificate and the table of a folder that passes every check (a void promise apart).
 
     Args:
@@ -108,7 +119,7 @@ def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[Ma
     """
     found, certificate, table = _examine(Path(folder), None, columns or all_columns)
     failed = [check for check in found.checks if not check.holds and check.name != VOID]
-    if failed or table is None:
+    if failed or table is None or certificate is None:
         why = f": {failed[0].name} does not hold" if failed else ""
         raise _unreadable(Path(folder), f"it is not a valid release{why}")
     return certificate, table.histogram
@@ -121,41 +132,41 @@ def _examine(
     *,
     remake: Remake | None = None,
     rigorous: bool = False,
-) -> tuple[Verification, dict[str, Any], Published | None]:
+) -> tuple[Verification, AnyCertificate | None, Published | None]:
     """Every check, and what they were made of."""
-    written, certificate = read_certificate(folder)
+    written, document = read_certificate(folder)
     trusted = None if public_key is None else certificates.key_fingerprint(public_key)
-    signed_by = certificates.signer(certificate)
-    checks: list[Check] = []
+    signed_by = certificates.signer(document)
+    certificate, closed = _closed(document)
+    checks = [_sealed(written, document), *closed]
+    checks.extend(_signed("signature" in document, signed_by, trusted))
     claimed: list[str] = []
     table: Published | None = None
-    try:
-        checks.append(_sealed(written, certificate))
-        checks.extend(_closed(certificate))
-        checks.extend(_signed("signature" in certificate, signed_by, trusted))
-        checks.extend(_promise(certificate))
-        if rigorous and all(check.holds or check.name == VOID for check in checks):
-            checks.extend(enclosed(certificate))
-        files = list(_files(folder, certificate))
-        checks.extend(files)
-        if all(check.holds for check in files):
-            again = remake is not None and not _in_parts(certificate)
-            wanted = {*_mechanism(certificate).columns_needed(certificate), *columns(certificate)}
-            table = _read(folder, certificate, {*wanted, *(all_columns(certificate) if again else ())})
-            checks.extend(_table(certificate, table))
-        claimed += [*_mechanism(certificate).claimed, *unheld(certificate)]
-        if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
-            found = _report(folder, certificate, table.histogram, remake)
-            (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
-        claimed += [_whose(signed_by, trusted), *(str(text) for text in certificate["assumptions"])]
-    except (IncrowdError, *_HOSTILE):
-        checks.append(Check(_COMPLETE, holds=False, detail="a field is missing or malformed"))
+    if certificate is not None:
+        try:
+            checks.extend(_promise(certificate))
+            if rigorous and all(check.holds or check.name == VOID for check in checks):
+                checks.extend(enclosed(certificate))
+            files = list(_files(folder, certificate))
+            checks.extend(files)
+            if all(check.holds for check in files):
+                again = remake is not None and not _in_parts(certificate)
+                wanted = {*_mechanism(certificate).columns_needed(certificate), *columns(certificate)}
+                table = _read(folder, certificate, {*wanted, *(all_columns(certificate) if again else ())})
+                checks.extend(_table(certificate, table))
+            claimed += [*_mechanism(certificate).claimed, *unheld(certificate)]
+            if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
+                found = _report(folder, certificate, table.histogram, remake)
+                (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
+            claimed += [_whose(signed_by, trusted), *certificate.assumptions]
+        except (IncrowdError, *_HOSTILE):
+            checks.append(Check(_COMPLETE, holds=False, detail="a field is missing or malformed"))
     outcome = Verification(
         checks=tuple(Check(c.name, holds=True) if c.holds else c for c in checks),
         claimed=tuple(text for text in claimed if text),
         signed_by=signed_by,
         compared=trusted is not None,
-        rehearsal=_void(certificate) == REHEARSED,
+        rehearsal=certificate is not None and certificate.promise.void == REHEARSED,
     )
     return outcome, certificate, table
 
@@ -178,13 +189,13 @@ def _whose(signed_by: str | None, trusted: str | None) -> str:
     return ""
 
 
-def _report(folder: Path, certificate: Mapping[str, Any], table: Histogram, remake: Remake) -> Check | str:
+def _report(folder: Path, certificate: AnyCertificate, table: Histogram, remake: Remake) -> Check | str:
     """Whether the report is the one that follows from certificate and table; or why that cannot be told."""
     said = "that the report says what certificate and table do"
     if _in_parts(certificate):
         return f"{said}: it is about a table in parts, which is too large to make it again"
-    same = (folder / file_name(REPORT, _void(certificate))).read_bytes() == remake(certificate, table)
-    if not same and certificate["software"] != certificates.software():
+    same = (folder / file_name(REPORT, certificate.promise.void)).read_bytes() == remake(certificate, table)
+    if not same and certificate.software.document() != certificates.software():
         return f"{said}: it was made by other versions of the software, and could not be made again alike"
     return Check("the report is the one that certificate and table give", same, "it says something else")
 
@@ -213,50 +224,56 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(constant)
 
 
-def _sealed(written: bytes, certificate: Mapping[str, Any]) -> Check:
+def _sealed(written: bytes, document: Mapping[str, Any]) -> Check:
     """Byte for byte the canonical form: nothing said twice, nothing between the lines."""
-    whole = written == certificates.to_bytes(certificate) and certificates.is_sealed(certificate)
+    whole = written == certificates.to_bytes(document) and certificates.is_sealed(document)
     return Check("the certificate's own digest", whole, "it was changed")
 
 
-def _closed(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def _closed(document: Mapping[str, Any]) -> tuple[AnyCertificate | None, list[Check]]:
     """Only the fields of a certificate, as its model has them: others could tell what no promise covers."""
-    wrong: set[Any] = set()
+    wrong: list[tuple[int | str, ...]] = []
+    found: AnyCertificate | None = None
     try:
-        _mechanism(certificate).certificate.read(certificate)
+        found = mechanism_named(document["mechanism"]["name"]).certificate.read(document)
     except ValidationError as error:
-        wrong = {problem["loc"][0] if problem["loc"] else "" for problem in error.errors(include_input=False)}
-    except (IncrowdError, *_HOSTILE):
-        wrong = {""}
-    closed = wrong <= {"promise", "mechanism"}
-    yield Check("the certificate has the fields of a certificate", closed, "it has others, or not all of them")
-    if wrong:
-        yield Check(_COMPLETE, holds=False, detail="a field is missing or malformed")
+        wrong = [problem["loc"] for problem in error.errors(include_input=False)]
+    except InputError:
+        wrong = [("mechanism", "name")]
+    except _HOSTILE:
+        wrong = [()]
+    closed = all(place[:1] in (("promise",), ("mechanism",)) for place in wrong)
+    checks = [Check("the certificate has the fields of a certificate", closed, "it has others, or not all of them")]
+    malformed = [_COMPLETE] if wrong else []
+    malformed += [name for start, name in _BY_PLACE.items() if any(place[: len(start)] == start for place in wrong)]
+    return found, [*checks, *(Check(name, holds=False, detail="a field is missing or malformed") for name in malformed)]
 
 
-def _promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def _promise(certificate: AnyCertificate) -> Iterator[Check]:
     """The policy is the one digested, and the promise follows from it."""
     yield Check(
         "the policy is the one digested",
-        certificates.sha256(certificates.canonical(certificate["policy"])) == certificate["policy_digest"],
+        certificates.sha256(certificates.canonical(certificate.policy)) == certificate.policy_digest,
         "its digest differs",
     )
     yield Check("the policy is one, and says nothing else", _is_policy(certificate), "it is none, or says more")
-    titled = certificate["title"] == certificate["policy"]["title"]
+    titled = certificate.title == certificate.policy["title"]
     yield Check("the title is the policy's", titled, "it is another one")
-    void = _void(certificate)
-    by_respondents = certificate["mechanism"].get("randomised_by") == "respondents"
+    void = certificate.promise.void
+    by_respondents = isinstance(certificate.mechanism, PramStatedMechanism) and (
+        certificate.mechanism.randomised_by == "respondents"
+    )
     by_curator = DerivedBits.kind if _in_parts(certificate) else RandomSource().kind
-    secure = certificate["randomness"] == (BY_RESPONDENTS if by_respondents else by_curator)
+    secure = certificate.randomness == (BY_RESPONDENTS if by_respondents else by_curator)
     why = "it is a rehearsal" if void == REHEARSED else "it was drawn from predictable bits"
     yield Check(VOID, void is None and secure, why)
-    asked = certificate["policy"]["release"]["mechanism"] == certificate["mechanism"]["name"]
+    asked = certificate.policy["release"]["mechanism"] == certificate.mechanism.name
     yield Check("the mechanism is the policy's", asked, "it is another one")
     if asked:
         yield from _mechanism(certificate).check_promise(certificate)
 
 
-def _is_policy(certificate: Mapping[str, Any]) -> bool:
+def _is_policy(certificate: AnyCertificate) -> bool:
     try:
         policy_of(certificate)
     except (IncrowdError, *_HOSTILE):
@@ -264,31 +281,30 @@ def _is_policy(certificate: Mapping[str, Any]) -> bool:
     return True
 
 
-def _void(certificate: Mapping[str, Any]) -> Any:
-    """Why a certificate says that nothing is promised, if it does."""
-    promise = certificate.get("promise")
-    return promise.get("void") if isinstance(promise, Mapping) else None
+def _mechanism(certificate: AnyCertificate) -> AnyMechanism:
+    return mechanism_named(certificate.mechanism.name)
 
 
-def _mechanism(certificate: Mapping[str, Any]) -> AnyMechanism:
-    return mechanism_named(certificate["mechanism"]["name"])
+def _section(certificate: AnyCertificate) -> ReleaseSection:
+    section: type[ReleaseSection] = _mechanism(certificate).section
+    return section_of(certificate, section)
 
 
-def _table_files(certificate: Mapping[str, Any]) -> list[str]:
+def _table_files(certificate: AnyCertificate) -> list[str]:
     """The table's files, in order, as far as a release can have such; the names of others are not looked at."""
     if _in_parts(certificate):
-        return part_names(max(1, len(set(certificate["files"]) - {REPORT})))
-    return [file_name(table_name(section_of(certificate).output), _void(certificate))]
+        return part_names(max(1, len(set(certificate.files) - {REPORT})))
+    return [file_name(table_name(_section(certificate).output), certificate.promise.void)]
 
 
-def _in_parts(certificate: Mapping[str, Any]) -> bool:
-    whole = file_name(table_name("parquet"), _void(certificate))
-    return section_of(certificate).output == "parquet" and whole not in certificate["files"]
+def _in_parts(certificate: AnyCertificate) -> bool:
+    whole = file_name(table_name("parquet"), certificate.promise.void)
+    return _section(certificate).output == "parquet" and whole not in certificate.files
 
 
-def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
+def _files(folder: Path, certificate: AnyCertificate) -> Iterator[Check]:
     """Exactly the files that a release has: ordinary ones, with the digests and sizes stated, and called void if so."""
-    table, stated, void = _table_files(certificate), certificate["files"], _void(certificate)
+    table, stated, void = _table_files(certificate), certificate.files, certificate.promise.void
     wanted = {*table, file_name(REPORT, void)}
     yield Check("the files are those of a release", set(stated) == wanted, "others are listed")
     tops = {Path(name).parts[0] for name in wanted}
@@ -301,9 +317,7 @@ def _files(folder: Path, certificate: Mapping[str, Any]) -> Iterator[Check]:
         if not _is(path, stat.S_ISREG):
             yield Check(f"{name} is the file certified", holds=False, detail="it is missing or not an ordinary file")
             continue
-        same = path.stat().st_size == stated[name]["bytes"] and (
-            certificates.file_sha256(path) == stated[name]["sha256"]
-        )
+        same = path.stat().st_size == stated[name].bytes and (certificates.file_sha256(path) == stated[name].sha256)
         yield Check(f"{name} is the file certified", same, "its digest or size differs")
     extra = {p.name for p in folder.iterdir()} - {*tops, file_name(CERTIFICATE, void)}
     extra |= {p.name for top in tops - wanted for p in (folder / top).iterdir() if f"{top}/{p.name}" not in wanted}
@@ -315,16 +329,15 @@ def _is(path: Path, kind: Callable[[int], bool]) -> bool:
     return path.exists() and kind(path.lstat().st_mode)
 
 
-def _read(folder: Path, certificate: Mapping[str, Any], wanted: Collection[str]) -> Published | None:
+def _read(folder: Path, certificate: AnyCertificate, wanted: Collection[str]) -> Published | None:
     """The table, unless it cannot be read or holds something that is not declared."""
-    labels = {column["name"]: column["labels"] for column in certificate["columns"]}
     try:
-        return read_table([folder / name for name in _table_files(certificate)], labels, wanted)
+        return read_table([folder / name for name in _table_files(certificate)], certificate.labels, wanted)
     except (IncrowdError, *_HOSTILE):
         return None
 
 
-def _table(certificate: Mapping[str, Any], table: Published | None) -> Iterator[Check]:
+def _table(certificate: AnyCertificate, table: Published | None) -> Iterator[Check]:
     """Only declared values, what the mechanism promises, and nothing in the order of rows or the file's own notes."""
     listed = published_attributes(certificate)
     same = sorted(all_columns(certificate)) == sorted(listed)

@@ -81,7 +81,8 @@ def publish_collected(
         sign_with: a PEM file with the secret Ed25519 key to sign the certificate with.
     """
     from incrowd.core.files import named
-    from incrowd.core.signing import load_secret_key, sign
+    from incrowd.core.signing import load_secret_key
+    from incrowd.releases.release import signed
     from incrowd.releases.staging import require_free
     from incrowd.survey.collector.publishing import close_and_count, release_of
     from incrowd.survey.collector.store import Store
@@ -93,8 +94,7 @@ def publish_collected(
         made = release_of(close_and_count(opened, fewer=fewer), opened.questionnaire)
     finally:
         opened.close()
-    if key is not None:
-        made = replace(made, certificate=sign(made.certificate, key))
+    made = replace(made, certified=signed(made.certified, key))
     made.save(folder)
     return made
 

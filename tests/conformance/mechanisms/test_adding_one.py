@@ -36,8 +36,8 @@ MECHANISM = '''
 
 from __future__ import annotations
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, all_columns
-from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, all_columns
+from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.threshold.section import Threshold
 
 
@@ -45,14 +45,10 @@ class ThresholdStated(StatedMechanism):
     k: int
 
 
-class ThresholdCertificate(Certificate[StatedPromise, ThresholdStated]):
-    """For a test."""
-
-
 class ThresholdMechanism(Mechanism):
     title, summary, form, start = "Threshold", "For a test.", (FormField("k", "k"),), {"k": "5"}
     section, claimed, policy_note = Threshold, ("everything",), "# As it was carried out.\\n"
-    certificate = ThresholdCertificate
+    certificate = Certificate[StatedPromise, ThresholdStated]
 
     def settle(self, policy, attributes, copies):
         return self.section_in(policy).k
@@ -74,21 +70,21 @@ class ThresholdMechanism(Mechanism):
         return Made(published, levels, self._state(settings, levels), None)
 
     def _state(self, k, levels):
-        promise = {"notion": "none", "relation": "none", "in_words": "Nothing is promised.", "grounds": "None."}
-        return Statement(promise, {"name": "threshold", "k": k, "levels": levels}, ["Nothing."])
+        promise = StatedPromise(notion="none", relation="none", in_words="Nothing is promised.", grounds="None.")
+        return Statement(promise, ThresholdStated(name="threshold", k=k, levels=levels), ["Nothing."])
 
     def check_promise(self, certificate):
-        mechanism = certificate["mechanism"]
-        yield Check("the statement", self._state(mechanism["k"], mechanism["levels"]).is_in(certificate))
+        mechanism = certificate.mechanism
+        yield Check("the statement", self._state(mechanism.k, mechanism.levels).is_in(certificate))
 
     def settled_again(self, certificate):
-        return certificate["mechanism"]["k"]
+        return certificate.mechanism.k
 
     def columns_needed(self, certificate, by=(), **options):
         return all_columns(certificate)
 
     def check_table(self, certificate, table):
-        yield Check("every group has k records", bool((table.counts >= certificate["mechanism"]["k"]).all()))
+        yield Check("every group has k records", bool((table.counts >= certificate.mechanism.k).all()))
 
     def estimate(self, certificate, table, by, **options):
         groups = table.project(by)

@@ -206,7 +206,7 @@ def check_neighbouring_tables_look_alike(case, people, tmp_path):
         source = RandomSource.seeded(100 + number)
         law.append([_key(mechanism.draw(settings, prepared, source).published) for _ in range(2 * DRAWS)])
         promise = mechanism.draw(settings, prepared, source).statement.promise
-    epsilon, delta = promise["epsilon"], promise["delta"]
+    epsilon, delta = promise.epsilon, promise.delta
     for one, two in (law, law[::-1]):
         seen, against = Counter(one[:DRAWS]), Counter(two[:DRAWS])
         event = {key for key, n in seen.items() if n > math.exp(epsilon) * against[key]}

@@ -7,6 +7,7 @@ import pytest
 
 from incrowd.core.errors import PolicyError
 from incrowd.hierarchy import codings
+from incrowd.mechanisms.certificate import Certificate
 from incrowd.mechanisms.declared import are_levels, held_columns, tree_above
 from incrowd.policy import Policy
 from incrowd.releases.certificate import to_bytes
@@ -46,7 +47,7 @@ def policy(tmp_path):
 def held(policy, tmp_path):
     content = json.loads(to_bytes({"policy": policy.canonical()}))  # keys come back sorted
     (tmp_path / "tree.csv").unlink()  # nothing is opened
-    return held_columns(content)
+    return held_columns(Certificate.model_construct(**content))
 
 
 def test_every_way_of_saying_it_comes_back(policy, held, tmp_path):
@@ -107,4 +108,6 @@ def test_levels(held, levels, sound):
 def test_what_is_no_policy_is_refused():
     attribute = {"role": "quasi", "type": "text", "domain": {"from": 1}, "hierarchy": None}
     with pytest.raises(PolicyError):
-        held_columns({"policy": {"data": {"missing_values": []}, "attributes": {"a": attribute}}})
+        held_columns(
+            Certificate.model_construct(policy={"data": {"missing_values": []}, "attributes": {"a": attribute}})
+        )

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.generalization.section import Generalization
-from incrowd.mechanisms.generalization.stated import GeneralizationCertificate
+from incrowd.mechanisms.generalization.stated import (
+    GeneralizationCertificate,
+    GeneralizationStatedMechanism,
+    GeneralizationStatedPromise,
+    GeneralizationStatement,
+)
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -20,7 +26,14 @@ if TYPE_CHECKING:
 
 
 class GeneralizationMechanism(
-    Mechanism[Generalization, "GeneralizationSettled", "GeneralizationOutcome", "GeneralizationOutcome"]
+    Mechanism[
+        Generalization,
+        "GeneralizationSettled",
+        "GeneralizationOutcome",
+        "GeneralizationOutcome",
+        GeneralizationStatedPromise,
+        GeneralizationStatedMechanism,
+    ]
 ):
     """Make columns coarser until the table withstands everyone named (Machanavajjhala, Gehrke, Götz)."""
 
@@ -62,43 +75,43 @@ class GeneralizationMechanism(
 
         return spending(settings)
 
-    def together(self, settings: GeneralizationSettled, copies: int) -> dict[str, Any] | None:
-        from incrowd.mechanisms.generalization.state import together
-
-        return together(settings, copies)
+    def together(self, settings: GeneralizationSettled, copies: int) -> Together | None:  # noqa: ARG002
+        return None  # there is never more than one
 
     def draw(
         self,
         settings: GeneralizationSettled,
         prepared: GeneralizationOutcome,
         source: RandomSource,  # noqa: ARG002
-    ) -> Made[GeneralizationOutcome]:
+    ) -> Made[GeneralizationOutcome, GeneralizationStatement]:
         from incrowd.mechanisms.generalization.draw import draw
 
         return draw(settings, prepared)
 
-    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+    def check_promise(self, certificate: GeneralizationCertificate) -> Iterator[Check]:
         from incrowd.mechanisms.generalization.state import check_promise
 
         return check_promise(certificate)
 
-    def settled_again(self, certificate: Mapping[str, Any]) -> GeneralizationSettled:
+    def settled_again(self, certificate: GeneralizationCertificate) -> GeneralizationSettled:
         from incrowd.mechanisms.generalization.state import settled_again
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: GeneralizationCertificate, table: Histogram) -> Iterator[Check]:
         from incrowd.mechanisms.generalization.state import check_table
 
         return check_table(certificate, table)
 
-    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(
+        self, certificate: GeneralizationCertificate, by: Sequence[str] = (), **options: Any
+    ) -> Iterable[str]:
         from incrowd.mechanisms.generalization.state import columns_needed
 
         return columns_needed(certificate, by, **options)
 
     def estimate(
-        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
+        self, certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str], **options: Any
     ) -> Estimates:
         from incrowd.mechanisms.generalization.estimate import estimate
 
@@ -109,7 +122,7 @@ class GeneralizationMechanism(
         policy: Policy,
         settings: GeneralizationSettled,
         published: Histogram,
-        statement: Statement,
+        statement: GeneralizationStatement,
         *,
         void: str | None,
     ) -> bytes:
@@ -123,7 +136,7 @@ class GeneralizationMechanism(
         attributes: Sequence[CodedAttribute],
         settings: GeneralizationSettled,
         table: Histogram,
-        made: Made[GeneralizationOutcome],
+        made: Made[GeneralizationOutcome, GeneralizationStatement],
         *,
         void: str | None,
     ) -> dict[str, bytes]:

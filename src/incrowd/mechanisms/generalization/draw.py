@@ -27,6 +27,7 @@ from incrowd.mechanisms.base import (
     Tell,
 )
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled, Node
+from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.generalization.withstanding import Said, reached, state
 from incrowd.recoding.demands import Demands, Groups, groups_of, suppress
 from incrowd.recoding.mondrian import mondrian
@@ -181,7 +182,9 @@ def prepare(
     return settings, run(table, settings.generalization, tell)
 
 
-def draw(settled: GeneralizationSettled, outcome: GeneralizationOutcome) -> Made[GeneralizationOutcome]:
+def draw(
+    settled: GeneralizationSettled, outcome: GeneralizationOutcome
+) -> Made[GeneralizationOutcome, GeneralizationStatement]:
     """Nothing is drawn; all that is promised is looked for once more in what will be published."""
     settings = settled.generalization
     groups = groups_of(outcome.published, settings.quasi, settings.sensitive)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Estimates,
     section_of,
 )
+from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.mechanisms.generalization.stated import GeneralizationCertificate
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class CountedCell:
     standard_error: float = 0.0
 
 
-def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str]) -> Estimates:
+def estimate(certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str]) -> Estimates:
     """A cross-tabulation by some columns: records are true, so they are counted."""
     cells = table.project(by)
     rows = tuple(
@@ -36,7 +37,7 @@ def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str]
         for i in range(len(cells))
     )
     notes = ["Counts of the published records. They are true, but for what a label covers nothing more is known."]
-    release = section_of(certificate)
+    release = section_of(certificate, Generalization)
     if release.suppression:
         notes.append(f"Up to {release.suppression:.3g} of the table's records may have been left out, in whole groups.")
     if release.recoding == "local":

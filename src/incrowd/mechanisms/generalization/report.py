@@ -13,7 +13,7 @@ from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, exactly, number, number_up, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Made, Statement
+from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.generalization.beliefs_page import (
     adversary,
     group_sizes,
@@ -25,6 +25,7 @@ from incrowd.mechanisms.generalization.draw import GeneralizationOutcome
 from incrowd.mechanisms.generalization.lattice_page import tables_there_were
 from incrowd.mechanisms.generalization.lattice_view import lattice_json
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
+from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
 from incrowd.recoding import utility
@@ -39,7 +40,12 @@ _KIND = "The promise is a property of this table, which anyone can find out agai
 
 
 def public_report(
-    policy: Policy, settled: GeneralizationSettled, published: Histogram, statement: Statement, *, void: str | None
+    policy: Policy,
+    settled: GeneralizationSettled,
+    published: Histogram,
+    statement: GeneralizationStatement,
+    *,
+    void: str | None,
 ) -> bytes:
     """The report that is published beside the release.
 
@@ -67,10 +73,10 @@ def public_report(
         *(
             Fact(
                 "belief ratio",
-                f"≤ {exactly(entry['belief_ratio'])}",
-                f"against {entry['name']}; {number_up(entry['belief_ratio_reached'])} reached",
+                f"≤ {exactly(entry.belief_ratio)}",
+                f"against {entry.name}; {number_up(entry.belief_ratio_reached)} reached",
             )
-            for entry in statement.promise["adversaries"][:3]
+            for entry in statement.promise.adversaries[:3]
         ),
         Fact("records", number(published.total), "published"),
         Fact("groups", number(len(sizes)), "of people who look alike"),
@@ -85,7 +91,7 @@ def public_report(
 
 
 def _promise(
-    settled: GeneralizationSettled, statement: Statement, groups: Groups, published: Histogram
+    settled: GeneralizationSettled, statement: GeneralizationStatement, groups: Groups, published: Histogram
 ) -> list[Content]:
     parts: list[Content] = [
         tag(
@@ -130,7 +136,7 @@ def _promise(
             requirements(others, groups),
             paragraph("These are facts that can be counted. They say nothing about what anyone believes."),
         ]
-    return [*parts, paragraph(tag("small", str(statement.promise["grounds"])))]
+    return [*parts, paragraph(tag("small", statement.promise.grounds))]
 
 
 def _groups(settled: GeneralizationSettled, groups: Groups) -> list[Content]:
@@ -150,8 +156,8 @@ def _groups(settled: GeneralizationSettled, groups: Groups) -> list[Content]:
     return parts
 
 
-def _looks(settings: GeneralizationSettings, published: Histogram, statement: Statement) -> list[Content]:
-    levels = statement.mechanism["levels"]
+def _looks(settings: GeneralizationSettings, published: Histogram, statement: GeneralizationStatement) -> list[Content]:
+    levels = statement.mechanism.levels
 
     def shown(name: str) -> str:
         if name not in levels:
@@ -228,7 +234,7 @@ def internal_report(
     attributes: Sequence[CodedAttribute],
     settled: GeneralizationSettled,
     table: Histogram,
-    made: Made[GeneralizationOutcome],
+    made: Made[GeneralizationOutcome, GeneralizationStatement],
     *,
     void: str | None = None,
 ) -> bytes:
@@ -288,7 +294,7 @@ def internal_report(
 
 
 def internal_files(
-    settled: GeneralizationSettled, table: Histogram, made: Made[GeneralizationOutcome]
+    settled: GeneralizationSettled, table: Histogram, made: Made[GeneralizationOutcome, GeneralizationStatement]
 ) -> dict[str, bytes]:
     """What else only the publisher may see: the lattice as data, where there is one."""
     outcome = made.outcome
@@ -316,7 +322,10 @@ def _rules() -> list[Content]:
 
 
 def _numbers(
-    settings: GeneralizationSettings, whole: Histogram, made: Made[GeneralizationOutcome], groups: Groups
+    settings: GeneralizationSettings,
+    whole: Histogram,
+    made: Made[GeneralizationOutcome, GeneralizationStatement],
+    groups: Groups,
 ) -> list[Content]:
     published = made.published.total
     rows = [

@@ -6,7 +6,7 @@ ratio and every requirement is recomputed from the table alone, with the priors 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from incrowd.histogram import Histogram
@@ -19,34 +19,30 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.declared import are_levels, check_labels, held_columns
 from incrowd.mechanisms.generalization.adversaries import MISSING
 from incrowd.mechanisms.generalization.demands import demands_of
+from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
-from incrowd.mechanisms.generalization.withstanding import REACHED, Said, reached, state
+from incrowd.mechanisms.generalization.stated import GeneralizationCertificate, GeneralizationStatedPromise
+from incrowd.mechanisms.generalization.withstanding import Beliefs, Said, reached, state
 from incrowd.policy import Attribute
 from incrowd.recoding.demands import groups_of
-
-
-def together(settings: GeneralizationSettled, copies: int) -> dict[str, Any] | None:  # noqa: ARG001
-    """There is never more than one."""
-    return None
-
 
 # --- checking it ------------------------------------------------------------------------------------------------------
 
 
-def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def check_promise(certificate: GeneralizationCertificate) -> Iterator[Check]:
     """The adversaries and requirements are the policy's, and the promise is about them."""
-    mechanism, promise = certificate["mechanism"], certificate["promise"]
+    mechanism, promise = certificate.mechanism, certificate.promise
     said = _said(certificate)
     release, listed = said.release, published_attributes(certificate)
     attributes = {name: Attribute.model_construct(level=a["level"], role=a["role"]) for name, a in listed.items()}
     sound = not release.unfit(attributes) and not release.mismatched(said.labels, list(said.labels))
     yield Check("the policy's parameters go together", sound, "they contradict each other")
-    held, levels = held_columns(certificate), mechanism["levels"]
+    held, levels = held_columns(certificate), mechanism.levels
     sound = are_levels(levels, held)
     yield Check("every stated level exists", sound, "one is not a whole number, or its hierarchy has no such level")
     if sound:
         yield check_labels(certificate, held)
-    columns = {column["name"]: column["labels"] for column in certificate["columns"]}
+    columns = certificate.labels
     same = all(
         held[name].has_tree(columns[name], levels[name], tree) for name, tree in said.trees.items() if name in held
     )
@@ -57,12 +53,12 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     named = set(fixed) if release.recoding == "local" else set(listed)
     same = set(levels) == named and {name: levels[name] for name in fixed} == fixed
     yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
-    beliefs = [{key: entry[key] for key in REACHED} for entry in promise["adversaries"]]
-    stated = state(said, beliefs).is_in(certificate) and promise["together"] is None
+    beliefs = _beliefs(promise)
+    stated = state(said, beliefs).is_in(certificate) and promise.together is None
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
 
-def settled_again(certificate: Mapping[str, Any]) -> GeneralizationSettled:
+def settled_again(certificate: GeneralizationCertificate) -> GeneralizationSettled:
     """What the table withstands, and what of it was fixed."""
     said, listed = _said(certificate), published_attributes(certificate)
     names = all_columns(certificate)
@@ -80,12 +76,12 @@ def settled_again(certificate: Mapping[str, Any]) -> GeneralizationSettled:
     return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping)
 
 
-def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
+def columns_needed(certificate: GeneralizationCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
     """Groups are made of all columns."""
     return all_columns(certificate)
 
 
-def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+def check_table(certificate: GeneralizationCertificate, table: Histogram) -> Iterator[Check]:
     """Every group withstands every adversary and keeps every requirement."""
     said = _said(certificate)
     quasi = [name for name in table.names if name not in said.labels]
@@ -96,32 +92,36 @@ def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Ch
     for demand in said.demands:
         failing = int(demand.requirement.failing(groups.of(demand)).sum())
         yield Check(f"the table has {demand.name}", failing == 0, f"{failing} groups fail")
-    stated = [{key: entry[key] for key in REACHED} for entry in certificate["promise"]["adversaries"]]
+    stated = _beliefs(certificate.promise)
     yield Check("the belief ratios are the table's", reached(said.demands, groups) == stated, "they are others")
 
 
-def _said(certificate: Mapping[str, Any]) -> Said:
+def _beliefs(promise: GeneralizationStatedPromise) -> list[Beliefs]:
+    return [Beliefs(entry.belief_ratio_reached, entry.p_in, entry.p_out) for entry in promise.adversaries]
+
+
+def _said(certificate: GeneralizationCertificate) -> Said:
     """What a certificate's statement follows from, found again from its policy and columns."""
-    mechanism, release = certificate["mechanism"], section_of(certificate)
+    mechanism, release = certificate.mechanism, section_of(certificate, Generalization)
     listed = published_attributes(certificate)
-    columns = {column["name"]: column["labels"] for column in certificate["columns"]}
+    columns = certificate.labels
     labels = {name: columns[name] for name in columns if listed[name]["role"] == "sensitive"}
     seen = {
-        number: [entry["seen"][MISSING if label is None else label] for label in labels[entry["sensitive"]]]
-        for number, entry in enumerate(mechanism["adversaries"])
-        if entry["seen"] is not None
+        number: [entry.seen[MISSING if label is None else label] for label in labels[entry.sensitive]]
+        for number, entry in enumerate(mechanism.adversaries)
+        if entry.seen is not None
     }
-    used: dict[str, list[list[int]]] = {}
+    used: dict[str, Sequence[Sequence[int]]] = {}
 
-    def tree(name: str) -> list[list[int]]:
-        used[name] = mechanism["trees"][name]
+    def tree(name: str) -> Sequence[Sequence[int]]:
+        used[name] = mechanism.trees[name]
         return used[name]
 
     return Said(
         release=release,
         demands=demands_of(release, labels, seen=seen.__getitem__, tree=tree),
         labels=labels,
-        levels=mechanism["levels"],
+        levels=mechanism.levels,
         chosen=sorted(name for name, a in listed.items() if a["role"] == "quasi" and a["level"] is None),
         seen=seen,
         trees=used,

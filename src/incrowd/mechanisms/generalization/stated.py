@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from incrowd.mechanisms.certificate import Certificate, Many, Number, Part, StatedMechanism, StatedPromise
+from incrowd.mechanisms.certificate import Certificate, Many, Number, Part, StatedMechanism, StatedPromise, Statement
 
 
 class Withstood(Part):
@@ -31,14 +31,16 @@ class GeneralizationStatedPromise(StatedPromise):
 class NoneOf(Part):
     """That a value is none of these."""
 
-    values: Many[str] = Field(alias="not", description="The values.")
+    values: Many[str] = Field(validation_alias="not", serialization_alias="not", description="The values.")
 
 
 class StatedAdversary(Part):
     """What an adversary is taken to believe, number by number."""
 
     name: str = Field(description="Whom it is to withstand.")
-    kind: Literal["I", "II", "III", "IV"] = Field(alias="class", description="I, II or III.")
+    kind: Literal["I", "II", "III", "IV"] = Field(
+        validation_alias="class", serialization_alias="class", description="I, II or III."
+    )
     sensitive: str = Field(description="The column she wants to know.")
     weights: dict[str, Number] | None = Field(
         description="Her prior's parameters or her shares, by value; nothing for class II."
@@ -67,5 +69,5 @@ class GeneralizationStatedMechanism(StatedMechanism):
     )
 
 
-class GeneralizationCertificate(Certificate[GeneralizationStatedPromise, GeneralizationStatedMechanism]):
-    """The certificate of a generalized table."""
+GeneralizationCertificate = Certificate[GeneralizationStatedPromise, GeneralizationStatedMechanism]
+GeneralizationStatement = Statement[GeneralizationStatedPromise, GeneralizationStatedMechanism]

@@ -7,20 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from incrowd.core.numbers import exactly
-from incrowd.mechanisms.base import Statement
+from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.generalization.adversaries import MISSING
 from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.mechanisms.generalization.stated import (
+    GeneralizationStatedMechanism,
+    GeneralizationStatedPromise,
+    GeneralizationStatement,
+    NoneOf,
+    StatedAdversary,
+    Withstood,
+)
 from incrowd.recoding.demands import Demand, Groups
 from incrowd.theory.beliefs import Statements
 from incrowd.theory.requirements import BeliefRatio
 
+T = TypeVar("T")
 NOTION = "belief ratio (epsilon-privacy against realistic adversaries; not differential privacy)"
 ONLY_GROUPS = "requirements on every group (not differential privacy)"
 RELATION = "one person in or out of the table"
-REACHED = ("belief_ratio_reached", "p_in", "p_out")
+
+
+class Beliefs(NamedTuple):
+    """The smallest belief ratio that a published table has, and where its beliefs are."""
+
+    ratio: float
+    p_in: float
+    p_out: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +64,17 @@ class Said:
     dropping: Sequence[str]
 
 
-def reached(demands: Sequence[Demand], groups: Groups) -> list[dict[str, float]]:
+def reached(demands: Sequence[Demand], groups: Groups) -> list[Beliefs]:
     """For each adversary the smallest belief ratio that the published table has, and where its beliefs are."""
     found = []
     for demand in demands:
         if (belief := demand.belief) is not None:
             audit = belief.measure(groups.of(demand))
-            found.append({"belief_ratio_reached": audit.ratio, "p_in": audit.p_in, "p_out": audit.p_out})
+            found.append(Beliefs(audit.ratio, audit.p_in, audit.p_out))
     return found
 
 
-def state(said: Said, beliefs: Sequence[Mapping[str, float]]) -> Statement:
+def state(said: Said, beliefs: Sequence[Beliefs]) -> GeneralizationStatement:
     """The whole statement.
 
     Args:
@@ -67,60 +83,61 @@ def state(said: Said, beliefs: Sequence[Mapping[str, float]]) -> Statement:
     """
     feared = [(demand, belief) for demand in said.demands if (belief := demand.belief) is not None]
     others = [demand for demand in said.demands if demand.belief is None]
-    promise = {
-        "notion": notion(said.demands),
-        "relation": RELATION,
-        "adversaries": [
-            {
-                "name": belief.against,
-                "sensitive": demand.sensitive,
-                "belief_ratio": float(belief.epsilon),
-                **found,
-            }
+    promise = GeneralizationStatedPromise(
+        notion=notion(said.demands),
+        relation=RELATION,
+        adversaries=tuple(
+            Withstood(
+                name=belief.against,
+                sensitive=str(demand.sensitive),
+                belief_ratio=float(belief.epsilon),
+                belief_ratio_reached=found.ratio,
+                p_in=found.p_in,
+                p_out=found.p_out,
+            )
             for (demand, belief), found in zip(feared, beliefs, strict=True)
-        ],
-        "requirements": [demand.name for demand in others],
-        "in_words": in_words(said.demands),
-        "grounds": grounds(said.demands),
-    }
-    mechanism = {
-        "name": "generalization",
-        "recoding": said.release.recoding,
-        "suppression": said.release.suppression,
-        "levels": dict(said.levels),
-        "levels_chosen": list(said.chosen),
-        "adversaries": [
-            _described(said, number, demand.sensitive, belief) for number, (demand, belief) in enumerate(feared)
-        ],
-        "trees": {name: [list(level) for level in tree] for name, tree in said.trees.items()},
-    }
+        ),
+        requirements=tuple(demand.name for demand in others),
+        in_words=in_words(said.demands),
+        grounds=grounds(said.demands),
+    )
+    mechanism = GeneralizationStatedMechanism(
+        recoding=said.release.recoding,
+        suppression=said.release.suppression,
+        levels=dict(said.levels),
+        levels_chosen=tuple(said.chosen),
+        adversaries=tuple(
+            _described(said, number, str(demand.sensitive), belief) for number, (demand, belief) in enumerate(feared)
+        ),
+        trees={name: tuple(tuple(level) for level in tree) for name, tree in said.trees.items()},
+    )
     return Statement(promise, mechanism, assumptions(said))
 
 
-def _described(said: Said, number: int, column: str | None, belief: BeliefRatio) -> dict[str, Any]:
+def _described(said: Said, number: int, column: str, belief: BeliefRatio) -> StatedAdversary:
     """What an adversary is taken to believe, number by number."""
     adversary, spec = belief.adversary, said.release.adversaries[number]
-    values = [MISSING if label is None else label for label in said.labels[str(column)]]
+    values = [MISSING if label is None else label for label in said.labels[column]]
 
-    def by_value(numbers: Sequence[float] | None) -> dict[str, float] | None:
+    def by_value(numbers: Sequence[T] | None) -> dict[str, T] | None:
         return None if numbers is None else dict(zip(values, numbers, strict=True))
 
-    return {
-        "name": belief.against,
-        "class": adversary.kind.value,
-        "sensitive": column,
-        "weights": by_value(adversary.weights),
-        "stubbornness": adversary.stubbornness,
-        "or_less_stubborn": adversary.or_less_stubborn,
-        "knows": spec.knows,
-        "predicates": spec.model_dump()["predicates"] if isinstance(spec.predicates, str) else _groups(spec.predicates),
-        "seen": by_value(said.seen.get(number)),
-    }
+    return StatedAdversary(
+        name=belief.against,
+        kind=adversary.kind.value,
+        sensitive=column,
+        weights=by_value(adversary.weights),
+        stubbornness=adversary.stubbornness,
+        or_less_stubborn=adversary.or_less_stubborn,
+        knows=spec.knows,
+        predicates=spec.predicates if isinstance(spec.predicates, str) else _groups(spec.predicates),
+        seen=by_value(said.seen.get(number)),
+    )
 
 
-def _groups(written: Mapping[str, Any]) -> dict[str, Any]:
+def _groups(written: Mapping[str, Any]) -> dict[str, tuple[str, ...] | NoneOf]:
     return {
-        name: {"not": list(group["not"])} if isinstance(group, Mapping) else list(group)
+        name: NoneOf(values=tuple(group["not"])) if isinstance(group, Mapping) else tuple(group)
         for name, group in written.items()
     }
 

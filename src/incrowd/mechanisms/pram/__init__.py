@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.pram.section import Pram
-from incrowd.mechanisms.pram.stated import PramCertificate
+from incrowd.mechanisms.pram.stated import AnyPramPromise, PramCertificate, PramStatedMechanism, PramStatement
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
     from incrowd.randomness import RandomSource
 
 
-class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | None"]):
+class PramMechanism(
+    Mechanism[Pram, "PramSettled", "Histogram", "Histogram | None", AnyPramPromise, PramStatedMechanism]
+):
     """Redraw every value at random (Ikarashi, Kikuchi, Chida, Takahashi)."""
 
     title = "Randomised records"
@@ -56,45 +59,45 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
 
         return spending(settings)
 
-    def together(self, settings: PramSettled, copies: int) -> dict[str, Any] | None:
+    def together(self, settings: PramSettled, copies: int) -> Together | None:
         from incrowd.mechanisms.pram.state import together
 
         return together(settings, copies)
 
-    def draw(self, settings: PramSettled, prepared: Histogram, source: RandomSource) -> Made[Histogram | None]:
+    def draw(
+        self, settings: PramSettled, prepared: Histogram, source: RandomSource
+    ) -> Made[Histogram | None, PramStatement]:
         from incrowd.mechanisms.pram.draw import draw
 
         return draw(settings, prepared, source)
 
-    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+    def check_promise(self, certificate: PramCertificate) -> Iterator[Check]:
         from incrowd.mechanisms.pram.state import check_promise
 
         return check_promise(certificate)
 
-    def settled_again(self, certificate: Mapping[str, Any]) -> PramSettled:
+    def settled_again(self, certificate: PramCertificate) -> PramSettled:
         from incrowd.mechanisms.pram.state import settled_again
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: PramCertificate, table: Histogram) -> Iterator[Check]:
         from incrowd.mechanisms.pram.state import check_table
 
         return check_table(certificate, table)
 
-    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(self, certificate: PramCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         from incrowd.mechanisms.pram.state import columns_needed
 
         return columns_needed(certificate, by, **options)
 
-    def estimate(
-        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
-    ) -> Estimates:
+    def estimate(self, certificate: PramCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
         from incrowd.mechanisms.pram.estimate import estimate
 
         return estimate(certificate, table, by, **options)
 
     def public_report(
-        self, policy: Policy, settings: PramSettled, published: Histogram, statement: Statement, *, void: str | None
+        self, policy: Policy, settings: PramSettled, published: Histogram, statement: PramStatement, *, void: str | None
     ) -> bytes:
         from incrowd.mechanisms.pram.report import public_report
 
@@ -106,7 +109,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         attributes: Sequence[CodedAttribute],
         settings: PramSettled,
         table: Histogram,
-        made: Made[Histogram | None],
+        made: Made[Histogram | None, PramStatement],
         *,
         void: str | None,
     ) -> dict[str, bytes]:

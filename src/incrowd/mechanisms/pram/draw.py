@@ -34,6 +34,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.pram.blocks import Block, Integers, Rows, fold
 from incrowd.mechanisms.pram.settle import PramSettled, decided, needs_records
 from incrowd.mechanisms.pram.state import state
+from incrowd.mechanisms.pram.stated import PramStatement
 from incrowd.randomness import RandomSource
 from incrowd.theory.randomisation import RetentionReplacement
 
@@ -192,13 +193,13 @@ def _of(table: Histogram, codes: Mapping[str, NDArray[np.integer]], counts: Inte
     return Histogram.of([Column(name, table[name].labels, codes[name]) for name in table.names], counts)
 
 
-def draw(settings: PramSettled, table: Histogram, source: RandomSource) -> Made[Histogram | None]:
+def draw(settings: PramSettled, table: Histogram, source: RandomSource) -> Made[Histogram | None, PramStatement]:
     """Redraw every record."""
     published = run(table, settings.blocks, source)
     return Made(published, settings.levels, state(settings, published), table)
 
 
-def collected(settings: PramSettled, published: Histogram) -> tuple[PramSettled, Made[Histogram | None]]:
+def collected(settings: PramSettled, published: Histogram) -> tuple[PramSettled, Made[Histogram | None, PramStatement]]:
     """A release of records that their owners have randomised, by the retentions and matrices of the policy.
 
     The policy gives `rho` (or matrices) outright: what was kept cannot depend on how many answered. The promise for one

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,7 @@ from incrowd.mechanisms.pram.association import Association, associate
 from incrowd.mechanisms.pram.blocks import Block, backward, fold
 from incrowd.mechanisms.pram.inversion import NORMAL_95, Floats, General, Inversion, KeptAxis, invert, likeliest
 from incrowd.mechanisms.pram.state import blocks_of
+from incrowd.mechanisms.pram.stated import PramCertificate
 from incrowd.theory.randomisation import RetentionReplacement
 
 METHODS = ("inverse", "em")
@@ -195,7 +196,7 @@ def _general(block: Block, table: Counted, asked: Sequence[str], *, invariant: b
 
 
 def reconstruct(
-    certificate: Mapping[str, Any],
+    certificate: PramCertificate,
     table: Counted,
     by: Sequence[str],
     method: str | None = None,
@@ -216,7 +217,7 @@ def reconstruct(
             "There is no such method.", code="parameter-range", remedy=f"Choose {' or '.join(METHODS)}."
         )
     by = list(dict.fromkeys(by))
-    blocks, invariant = blocks_of(certificate), bool(certificate["mechanism"]["invariant"])
+    blocks, invariant = blocks_of(certificate), certificate.mechanism.invariant
     whole = tabulate(blocks, table, by, invariant=invariant)
     estimate, variance = (whole.arranged(cells) for cells in invert(whole.axes, whole.released))
     em, gap, notes, seldom = None, None, [_ERRORS], np.zeros_like(estimate)
@@ -236,7 +237,7 @@ def reconstruct(
         notes.append(_FEW)
     means: tuple[PramMean, ...] = ()
     if mean is not None:
-        kind = certificate["policy"]["attributes"].get(mean, {}).get("type")
+        kind = certificate.policy["attributes"].get(mean, {}).get("type")
         means = _means(blocks, table, by, mean, invariant=invariant, whole_numbers=kind == "integer")
         notes.append(_MIDDLES)
         if any(group.mean is None for group in means):
@@ -410,7 +411,7 @@ def middle(label: str, *, whole: bool = False) -> float | None:
     return (low + high) / 2
 
 
-def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
+def estimate(certificate: PramCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
     """Statistics of the table before it was randomised."""
     from incrowd.mechanisms.pram.estimate import reconstruct
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
+from incrowd.core.errors import InternalError
 from incrowd.core.numbers import few_digits, number
-from incrowd.mechanisms.base import Statement
 from incrowd.mechanisms.pram.settle import PramPromise
 from incrowd.mechanisms.pram.state import factor, says_nothing
+from incrowd.mechanisms.pram.stated import PramStatedPromise, PramStatement
 from incrowd.mechanisms.sampled_crowd.promise_page import at_least, at_most, guess, share, share_down, share_up
 from incrowd.reports.page import Content, Fact, Html, formula, heading, paragraph, points, table, tag
 
@@ -25,27 +26,29 @@ def facts(promise: PramPromise) -> list[Fact]:
     ]
 
 
-def told(promise: PramPromise, statement: Statement) -> list[Content]:
+def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
     """The section on what is promised."""
-    parts = statement.promise["parts"]
+    if not isinstance(statement.promise, PramStatedPromise):
+        raise InternalError("a promise is told that the statement does not make")
+    parts = statement.promise.parts
     rows = [
         [
             "nobody is linked",
             f"k = {_down(promise.k)}",
             "whoever knows anything about the data, even all of it",
-            parts["linking"]["theorem"],
+            parts.linking.theorem,
         ],
         [
             "a record says little",
             f"ε₀ = {_up(promise.local_epsilon)}",
             "whoever knows which record is whose: the publisher, a thief",
-            parts["local"]["theorem"],
+            parts.local.theorem,
         ],
         [
             "the table says little",
             f"ε = {_up(promise.epsilon)}, δ = {number(promise.delta)}",
             "everybody who has this table, in which records have no order",
-            parts["central"]["theorem"],
+            parts.central.theorem,
         ],
     ]
     stated = [(promise.epsilon, promise.delta), (promise.local_epsilon, 0.0)]
@@ -153,12 +156,12 @@ def _warning(empty: Sequence[str]) -> Html:
     )
 
 
-def nothing(statement: Statement) -> list[Content]:
+def nothing(statement: PramStatement) -> list[Content]:
     """The same for invariant PRAM."""
     return [
         tag(
             "div",
-            paragraph(tag("b", "Nothing is proved about this table. "), statement.promise["in_words"]),
+            paragraph(tag("b", "Nothing is proved about this table. "), statement.promise.in_words),
             class_="aside",
         ),
         paragraph(

@@ -17,13 +17,14 @@ from incrowd.core.numbers import number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
-from incrowd.mechanisms.base import Made, Statement
+from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.pram import comparison_page as pram_comparison
 from incrowd.mechanisms.pram import promise_page as pram_promise
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.mechanisms.pram.estimate import can_be_undone, own_variance, tabulate
 from incrowd.mechanisms.pram.inversion import Floats, invert
 from incrowd.mechanisms.pram.settle import PramSettled
+from incrowd.mechanisms.pram.stated import PramStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
 from incrowd.reports.bars import MOST, Row, bars
@@ -51,7 +52,7 @@ _CELL, _EDGE = 9, 2
 
 
 def public_report(
-    policy: Policy, settled: PramSettled, published: Counted, statement: Statement, *, void: str | None
+    policy: Policy, settled: PramSettled, published: Counted, statement: PramStatement, *, void: str | None
 ) -> bytes:
     """The report that is published beside the release.
 
@@ -303,7 +304,7 @@ def _use(settled: PramSettled, published: Counted, output: str) -> list[Content]
     ]
 
 
-def _premises(statement: Statement, settled: PramSettled) -> list[Content]:
+def _premises(statement: PramStatement, settled: PramSettled) -> list[Content]:
     if settled.promise is not None:
         return premises(statement.assumptions)
     return [
@@ -320,7 +321,7 @@ def internal_report(
     attributes: Sequence[CodedAttribute],
     settled: PramSettled,
     table: Histogram,  # noqa: ARG001
-    made: Made[Histogram | None],
+    made: Made[Histogram | None, PramStatement],
     *,
     void: str | None = None,
 ) -> bytes:

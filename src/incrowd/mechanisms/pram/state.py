@@ -25,20 +25,34 @@ from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
 from incrowd.mechanisms.base import (
     Check,
-    Statement,
     published_attributes,
     section_of,
 )
+from incrowd.mechanisms.certificate import Statement, Together
 from incrowd.mechanisms.declared import check_labels, held_columns, says_together
 from incrowd.mechanisms.pram.blocks import Block, Rows
 from incrowd.mechanisms.pram.section import MatrixFile, Pram, unfit_rows, write_probability
 from incrowd.mechanisms.pram.settle import By, PramPromise, PramSettled, _wishes, keeps, solve
+from incrowd.mechanisms.pram.stated import (
+    CentralPart,
+    InvariantStatedPromise,
+    KeptBlock,
+    LinkingPart,
+    LocalPart,
+    MatrixBlock,
+    PramCertificate,
+    PramParts,
+    PramStatedMechanism,
+    PramStatedPromise,
+    PramStatement,
+    PramTogether,
+)
 from incrowd.policy import Attribute
 from incrowd.theory._numbers import round_up
 from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix, local_epsilon
 
 
-def state(settings: PramSettled, published: Counted) -> Statement:
+def state(settings: PramSettled, published: Counted) -> PramStatement:
     """The whole statement; all of it follows from the blocks, the levels and the number of records."""
     labels = {a.name: a.hierarchy.recode(settings.levels[a.name]).labels for a in settings.attributes}
     if published.total != settings.records or {c.name: c.labels for c in published.columns} != labels:
@@ -46,7 +60,7 @@ def state(settings: PramSettled, published: Counted) -> Statement:
     return describe(settings.blocks, settings.promise, settings.levels, settings.records, settings.by)
 
 
-def together(settings: PramSettled, copies: int) -> dict[str, Any] | None:
+def together(settings: PramSettled, copies: int) -> Together | None:
     """Promises add up over independent releases, but for k, which speaks of one table alone."""
     return _together(settings.promise, copies)
 
@@ -54,26 +68,26 @@ def together(settings: PramSettled, copies: int) -> dict[str, Any] | None:
 # --- checking it ----------------------------------------------------------------------------------------------------
 
 
-def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def check_promise(certificate: PramCertificate) -> Iterator[Check]:
     """The blocks are the policy's, and every number follows from them."""
-    mechanism, section = certificate["mechanism"], section_of(certificate)
+    mechanism, section = certificate.mechanism, section_of(certificate, Pram)
     attributes = {
         name: Attribute.model_construct(
             hierarchy=a["hierarchy"], level=a["level"], role=a["role"], missing=a["missing"]
         )
         for name, a in published_attributes(certificate).items()
     }
-    blocks = [read_block(written) for written in mechanism["blocks"]]
+    blocks = [read_block(written) for written in mechanism.blocks]
     sizes = {name: size for block in blocks for name, size in zip(block.names, block.sizes, strict=True)}
-    labels = {column["name"]: len(column["labels"]) for column in certificate["columns"]}
-    records, by = mechanism["records"], mechanism["randomised_by"]
+    labels = {column.name: len(column.labels) for column in certificate.columns}
+    records, by = mechanism.records, mechanism.randomised_by
     needed = records if section.records is None else section.records
     whole = (
         sum(len(block.names) for block in blocks) == len(sizes) and sizes == labels and set(labels) == set(attributes)
     )
-    asked = whole and not section.unfit(attributes) and isinstance(records, int)
-    asked = asked and 2 <= needed <= records and _as_asked(section, blocks, needed) and by in ("curator", "respondents")
-    asked = asked and mechanism["invariant"] == section.invariant and not (section.invariant and by == "respondents")
+    asked = whole and not section.unfit(attributes)
+    asked = asked and 2 <= needed <= records and _as_asked(section, blocks, needed)
+    asked = asked and mechanism.invariant == section.invariant and not (section.invariant and by == "respondents")
     asked = asked and math.isfinite(local_epsilon([block.law for block in blocks]))
     yield Check("the values are redrawn as the policy says", asked, "the blocks or their parameters are others")
     if not asked:
@@ -85,7 +99,7 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     reached = keeps(blocks, section.k, section.epsilon, needed)
     yield Check("the policy's k and epsilon are reached", reached, "they are not")
     levels = {name: 0 if a.level is None else a.level for name, a in attributes.items()}
-    same = canonical(mechanism["levels"]) == canonical(levels)
+    same = canonical(mechanism.levels) == canonical(levels)
     yield Check("the levels are the policy's", same, "a level differs from the policy's")
     if same:
         yield check_labels(certificate, held_columns(certificate))
@@ -119,129 +133,128 @@ def _as_asked(section: Pram, blocks: Sequence[Block], records: int) -> bool:
     return True
 
 
-def settled_again(certificate: Mapping[str, Any]) -> PramSettled:
+def settled_again(certificate: PramCertificate) -> PramSettled:
     """How values were redrawn and what that promises, as stated."""
-    mechanism, section, stated = certificate["mechanism"], section_of(certificate), certificate["promise"]
-    records = mechanism["records"]
+    mechanism, section, stated = certificate.mechanism, section_of(certificate, Pram), certificate.promise
+    records = mechanism.records
     needed = records if section.records is None else section.records
     promise = None
-    if not section.invariant:
-        promise = PramPromise(
-            needed, stated["k"], stated["local_epsilon"], stated["epsilon"], section.delta, stated["bound"]
-        )
+    if isinstance(stated, PramStatedPromise):
+        promise = PramPromise(needed, stated.k, stated.local_epsilon, stated.epsilon, section.delta, stated.bound)
+    if section.invariant != (promise is None):
+        raise ValueError("the promise is not of the policy's kind")
     return PramSettled(
-        section, (), mechanism["levels"], (), blocks_of(certificate), promise, records, mechanism["randomised_by"]
+        section, (), mechanism.levels, (), blocks_of(certificate), promise, records, mechanism.randomised_by
     )
 
 
-def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> list[str]:
+def columns_needed(certificate: PramCertificate, by: Sequence[str] = (), **options: Any) -> list[str]:
     """Records are only counted; estimates need what is asked for, and what was redrawn together with it."""
     from incrowd.mechanisms.pram.estimate import columns_of
 
-    mean, invariant = options.get("mean"), bool(certificate["mechanism"]["invariant"])
+    mean, invariant = options.get("mean"), certificate.mechanism.invariant
     return columns_of(blocks_of(certificate), [*by, *([] if mean is None else [mean])], invariant=invariant)
 
 
-def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+def check_table(certificate: PramCertificate, table: Histogram) -> Iterator[Check]:
     """As many records as the promise is about."""
-    records = certificate["mechanism"]["records"]
+    records = certificate.mechanism.records
     yield Check(f"the table has {records} records", table.total == records, f"it has {table.total}")
 
 
-def blocks_of(certificate: Mapping[str, Any]) -> tuple[Block, ...]:
+def blocks_of(certificate: PramCertificate) -> tuple[Block, ...]:
     """How the values of a release were redrawn."""
-    return tuple(read_block(written) for written in certificate["mechanism"]["blocks"])
+    return tuple(read_block(written) for written in certificate.mechanism.blocks)
 
 
 def describe(
     blocks: Sequence[Block], promise: PramPromise | None, levels: Mapping[str, int], records: int, by: By
-) -> Statement:
+) -> PramStatement:
     """The whole statement. Without a promise it is one about invariant PRAM, which has none."""
-    mechanism = {
-        "name": "pram",
-        "blocks": [_written(block) for block in blocks],
-        "records": records,
-        "invariant": promise is None,
-        "randomised_by": by,
-        "levels": dict(levels),
-    }
-    return Statement(_nothing() if promise is None else _promise(promise, blocks), mechanism, _assumptions(promise, by))
-
-
-def _written(block: Block) -> dict[str, Any]:
-    law = block.law
-    how: dict[str, Any] = (
-        {"rho": law.retention}
-        if isinstance(law, RetentionReplacement)
-        else {"matrix": [[write_probability(entry) for entry in row] for row in law.rows]}
+    mechanism = PramStatedMechanism(
+        blocks=tuple(_written(block) for block in blocks),
+        records=records,
+        invariant=promise is None,
+        randomised_by=by,
+        levels=dict(levels),
     )
-    return {"attributes": list(block.names), "sizes": list(block.sizes), **how}
+    stated = _NOTHING if promise is None else _promise(promise, blocks)
+    return Statement(stated, mechanism, _assumptions(promise, by))
 
 
-def read_block(written: Mapping[str, Any]) -> Block:
+def _written(block: Block) -> KeptBlock | MatrixBlock:
+    law = block.law
+    if isinstance(law, RetentionReplacement):
+        return KeptBlock(attributes=block.names, sizes=block.sizes, rho=law.retention)
+    matrix = tuple(tuple(write_probability(entry) for entry in row) for row in law.rows)
+    return MatrixBlock(attributes=block.names, sizes=block.sizes, matrix=matrix)
+
+
+def read_block(written: KeptBlock | MatrixBlock) -> Block:
     """The block that a certificate describes; whatever is wrong with it is an error."""
-    names, sizes = tuple(map(str, written["attributes"])), tuple(int(size) for size in written["sizes"])
-    if "rho" in written:
-        return Block(names, sizes, RetentionReplacement(float(written["rho"]), math.prod(sizes)))
-    rows = tuple(tuple(Fraction(str(entry)) for entry in row) for row in written["matrix"])
+    names, sizes = written.attributes, written.sizes
+    if isinstance(written, KeptBlock):
+        return Block(names, sizes, RetentionReplacement(written.rho, math.prod(sizes)))
+    rows = tuple(tuple(Fraction(entry) for entry in row) for row in written.matrix)
     if unfit_rows(rows):
         raise ValueError("this is not a transition matrix")
     return Block(names, sizes, TransitionMatrix(rows))
 
 
-def _promise(promise: PramPromise, blocks: Sequence[Block]) -> dict[str, Any]:
+def _promise(promise: PramPromise, blocks: Sequence[Block]) -> PramStatedPromise:
     central, local = (factor(epsilon) for epsilon in (promise.epsilon, promise.local_epsilon))
     kept = all(isinstance(block.law, RetentionReplacement) for block in blocks)
     empty = says_nothing(promise)
-    parts: dict[str, dict[str, Any]] = {
-        "linking": {
-            "notion": "Pk-anonymity",
-            "k": promise.k,
-            "relation": "none: it holds whatever is known about the table, even all of it",
-            "theorem": f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {5 if kept else 4}",
-            "in_words": (
+    parts = PramParts(
+        linking=LinkingPart(
+            notion="Pk-anonymity",
+            k=promise.k,
+            relation="none: it holds whatever is known about the table, even all of it",
+            theorem=f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {5 if kept else 4}",
+            in_words=(
                 "Nobody can tell with a probability above "
                 f"1/k = {_part(promise.k)} which record of this table is a given person's, even knowing everybody's "
                 f"true values.{_SO_LITTLE if 'linking' in empty else ''}"
             ),
-        },
-        "local": {
-            "notion": "local differential privacy",
-            "epsilon": promise.local_epsilon,
-            "relation": "replace-one",
-            "theorem": f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {2 if kept else 1}",
-            "in_words": (
+        ),
+        local=LocalPart(
+            notion="local differential privacy",
+            epsilon=promise.local_epsilon,
+            relation="replace-one",
+            theorem=f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {2 if kept else 1}",
+            in_words=(
                 "Even to someone who knows which record is whose, a record is at most "
                 f"e^ε₀ = {local} times as likely for one person as for any other."
                 f"{_SO_LITTLE if 'local' in empty else ''}"
             ),
-        },
-        "central": {
-            "notion": "(epsilon, delta)-differential privacy of the shuffled table",
-            "epsilon": promise.epsilon,
-            "delta": promise.delta,
-            "relation": "replace-one",
-            "theorem": _BOUNDS[promise.bound],
-            "in_words": (
+        ),
+        central=CentralPart(
+            notion="(epsilon, delta)-differential privacy of the shuffled table",
+            epsilon=promise.epsilon,
+            delta=promise.delta,
+            relation="replace-one",
+            theorem=_BOUNDS[promise.bound],
+            in_words=(
                 "Whatever anyone might conclude from this table, its probability is at most "
                 f"e^ε = {central} times what it would be had any one person's record been another, plus "
                 f"δ = {promise.delta!r}.{_SO_LITTLE if 'central' in empty else ''}"
             ),
-        },
-    }
-    return {
-        "notion": "Pk-anonymity and differential privacy, of each record and of the shuffled table",
-        "epsilon": promise.epsilon,
-        "delta": promise.delta,
-        "relation": "replace-one",
-        "k": promise.k,
-        "local_epsilon": promise.local_epsilon,
-        "records": promise.records,
-        "bound": promise.bound,
-        "parts": parts,
-        "in_words": " ".join(part["in_words"] for part in parts.values()),
-        "grounds": "; ".join(f"{part['notion']}: {part['theorem']}" for part in parts.values()) + ".",
-    }
+        ),
+    )
+    each = (parts.linking, parts.local, parts.central)
+    return PramStatedPromise(
+        notion="Pk-anonymity and differential privacy, of each record and of the shuffled table",
+        epsilon=promise.epsilon,
+        delta=promise.delta,
+        relation="replace-one",
+        k=promise.k,
+        local_epsilon=promise.local_epsilon,
+        records=promise.records,
+        bound=promise.bound,
+        parts=parts,
+        in_words=" ".join(part.in_words for part in each),
+        grounds="; ".join(f"{part.notion}: {part.theorem}" for part in each) + ".",
+    )
 
 
 _BOUNDS = {
@@ -285,24 +298,20 @@ def factor(epsilon: float) -> str:
     return f"{float(found):g}" if epsilon < _LARGEST_EXPONENT else f"{found:e}"
 
 
-def _nothing() -> dict[str, Any]:
-    return {
-        "notion": "none (invariant PRAM)",
-        "epsilon": None,
-        "delta": None,
-        "relation": "none",
-        "parts": {},
-        "in_words": (
-            "Every value was redrawn by chance, but the chances were computed from the true shares of the values, so "
-            "that these stay as they are on average. What is lost by that is every proved promise: neither "
-            "Pk-anonymity nor differential privacy, of a record or of the table, holds for chances that depend on "
-            "the table."
-        ),
-        "grounds": (
-            "None. The theorems on randomised tables need transition probabilities that were fixed without looking at "
-            "the table."
-        ),
-    }
+_NOTHING = InvariantStatedPromise(
+    notion="none (invariant PRAM)",
+    relation="none",
+    in_words=(
+        "Every value was redrawn by chance, but the chances were computed from the true shares of the values, so "
+        "that these stay as they are on average. What is lost by that is every proved promise: neither "
+        "Pk-anonymity nor differential privacy, of a record or of the table, holds for chances that depend on "
+        "the table."
+    ),
+    grounds=(
+        "None. The theorems on randomised tables need transition probabilities that were fixed without looking at "
+        "the table."
+    ),
+)
 
 
 def _assumptions(promise: PramPromise | None, by: By) -> list[str]:
@@ -330,23 +339,23 @@ def _assumptions(promise: PramPromise | None, by: By) -> list[str]:
     ]
 
 
-def _together(promise: PramPromise | None, copies: int) -> dict[str, Any] | None:
+def _together(promise: PramPromise | None, copies: int) -> Together | None:
     """Promises add up over independent releases, but for k, which speaks of one table alone."""
     if copies == 1:
         return None
     if promise is None:
-        return {"copies": copies, "in_words": f"This is one of {copies} releases of the same table."}
-    return {
-        "copies": copies,
-        "epsilon": _times(copies, promise.epsilon),
-        "delta": min(1.0, _times(copies, promise.delta)),
-        "local_epsilon": _times(copies, promise.local_epsilon),
-        "in_words": (
+        return Together(copies=copies, in_words=f"This is one of {copies} releases of the same table.")
+    return PramTogether(
+        copies=copies,
+        epsilon=_times(copies, promise.epsilon),
+        delta=min(1.0, _times(copies, promise.delta)),
+        local_epsilon=_times(copies, promise.local_epsilon),
+        in_words=(
             f"This is one of {copies} independent releases of the same table. Who has all of them has the central and "
             "the local promise with the numbers given here. k speaks of each release alone: nothing is promised about "
             "linking a person by several of them."
         ),
-    }
+    )
 
 
 def _times(copies: int, value: float) -> float:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from incrowd.mechanisms.certificate import Certificate, Many, Part, StatedMechanism, StatedPromise, Together
+from incrowd.mechanisms.certificate import Certificate, Many, Part, StatedMechanism, StatedPromise, Statement, Together
 
 
 class PramTogether(Together):
@@ -113,5 +113,6 @@ class PramStatedMechanism(StatedMechanism):
     )
 
 
-class PramCertificate(Certificate[PramStatedPromise | InvariantStatedPromise, PramStatedMechanism]):
-    """The certificate of a randomised table."""
+AnyPramPromise = PramStatedPromise | InvariantStatedPromise
+PramCertificate = Certificate[AnyPramPromise, PramStatedMechanism]
+PramStatement = Statement[AnyPramPromise, PramStatedMechanism]

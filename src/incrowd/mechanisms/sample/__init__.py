@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.sample.section import Sample
-from incrowd.mechanisms.sample.stated import SampleCertificate
+from incrowd.mechanisms.sample.stated import (
+    SampleCertificate,
+    SampleStatedMechanism,
+    SampleStatedPromise,
+    SampleStatement,
+)
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -19,7 +25,9 @@ if TYPE_CHECKING:
     from incrowd.randomness import RandomSource
 
 
-class SampleMechanism(Mechanism[Sample, "SampleSettled", "Histogram", "SampleOutcome"]):
+class SampleMechanism(
+    Mechanism[Sample, "SampleSettled", "Histogram", "SampleOutcome", SampleStatedPromise, SampleStatedMechanism]
+):
     """A plain random sample (Chaudhuri, Mishra)."""
 
     title = "Plain sample"
@@ -58,45 +66,51 @@ class SampleMechanism(Mechanism[Sample, "SampleSettled", "Histogram", "SampleOut
 
         return spending(settings)
 
-    def together(self, settings: SampleSettled, copies: int) -> dict[str, Any] | None:
-        from incrowd.mechanisms.sample.state import together
+    def together(self, settings: SampleSettled, copies: int) -> Together | None:  # noqa: ARG002
+        return None  # there is never more than one
 
-        return together(settings, copies)
-
-    def draw(self, settings: SampleSettled, prepared: Histogram, source: RandomSource) -> Made[SampleOutcome]:
+    def draw(
+        self, settings: SampleSettled, prepared: Histogram, source: RandomSource
+    ) -> Made[SampleOutcome, SampleStatement]:
         from incrowd.mechanisms.sample.draw import draw
 
         return draw(settings, prepared, source)
 
-    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+    def check_promise(self, certificate: SampleCertificate) -> Iterator[Check]:
         from incrowd.mechanisms.sample.state import check_promise
 
         return check_promise(certificate)
 
-    def settled_again(self, certificate: Mapping[str, Any]) -> SampleSettled:
+    def settled_again(self, certificate: SampleCertificate) -> SampleSettled:
         from incrowd.mechanisms.sample.state import settled_again
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: SampleCertificate, table: Histogram) -> Iterator[Check]:
         from incrowd.mechanisms.sample.state import check_table
 
         return check_table(certificate, table)
 
-    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(self, certificate: SampleCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         from incrowd.mechanisms.sample.state import columns_needed
 
         return columns_needed(certificate, by, **options)
 
     def estimate(
-        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
+        self, certificate: SampleCertificate, table: Histogram, by: Sequence[str], **options: Any
     ) -> Estimates:
         from incrowd.mechanisms.sample.estimate import estimate
 
         return estimate(certificate, table, by, **options)
 
     def public_report(
-        self, policy: Policy, settings: SampleSettled, published: Histogram, statement: Statement, *, void: str | None
+        self,
+        policy: Policy,
+        settings: SampleSettled,
+        published: Histogram,
+        statement: SampleStatement,
+        *,
+        void: str | None,
     ) -> bytes:
         from incrowd.mechanisms.sample.report import public_report
 
@@ -108,7 +122,7 @@ class SampleMechanism(Mechanism[Sample, "SampleSettled", "Histogram", "SampleOut
         attributes: Sequence[CodedAttribute],
         settings: SampleSettled,
         table: Histogram,
-        made: Made[SampleOutcome],
+        made: Made[SampleOutcome, SampleStatement],
         *,
         void: str | None,
     ) -> dict[str, bytes]:

@@ -43,6 +43,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.sample.settle import Rounding, SampleSettings, SampleSettled, Terms, find_terms, recode
 from incrowd.mechanisms.sample.state import state
+from incrowd.mechanisms.sample.stated import SampleStatement
 from incrowd.randomness import RandomSource
 from incrowd.theory import sampling
 
@@ -130,7 +131,7 @@ def _rounded(table: Histogram, name: str, how: Rounding, source: RandomSource) -
     return Histogram.of(columns, np.concatenate([table.counts - raised, raised]))
 
 
-def draw(settings: SampleSettled, table: Histogram, source: RandomSource) -> Made[SampleOutcome]:
+def draw(settings: SampleSettled, table: Histogram, source: RandomSource) -> Made[SampleOutcome, SampleStatement]:
     """Draw once. Whatever comes out is the release."""
     outcome = run(table, settings.attributes, settings.levels, settings.sample, source, settings.terms)
     statement = state(outcome.terms, settings.sample, settings.levels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Estimates,
 )
+from incrowd.mechanisms.sample.stated import SampleCertificate
 
 Floats = NDArray[np.float64]
 
@@ -66,9 +67,9 @@ class SampleEstimates(Estimates):
     absent_at_most: int
 
 
-def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str]) -> SampleEstimates:
+def estimate(certificate: SampleCertificate, table: Histogram, by: Sequence[str]) -> SampleEstimates:
     """A cross-tabulation by some columns."""
-    rate = float(certificate["mechanism"]["rate"])
+    rate = certificate.mechanism.rate
     groups = table.project(by)
     with np.errstate(over="ignore"):  # at a rate at which nobody is ever drawn
         people = np.minimum(groups.counts / rate, float(_MOST))
@@ -95,7 +96,7 @@ def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str]
             f"{SURPRISE:.1%} at most."
         ),
     ]
-    rounded = [name for name in by if name in certificate["mechanism"]["rounded"]]
+    rounded = [name for name in by if name in certificate.mechanism.rounded]
     if rounded:
         notes.append(f"Numbers were rounded at random before sampling: {', '.join(rounded)}. Their sums have no bias.")
     return SampleEstimates(tuple(by), tuple(rows), tuple(notes), absent)

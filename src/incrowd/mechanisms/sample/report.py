@@ -18,13 +18,14 @@ from incrowd.core.numbers import count, number, percent
 from incrowd.domain import Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Made, Statement
+from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sample.advice import Advice, Blame, Step, advise, scales
 from incrowd.mechanisms.sample.draw import SampleOutcome
 from incrowd.mechanisms.sample.estimate import SURPRISE, absent_at_most
 from incrowd.mechanisms.sample.plan import draw_sample, plan_sample
 from incrowd.mechanisms.sample.settle import SampleSettled, Terms
 from incrowd.mechanisms.sample.state import factor
+from incrowd.mechanisms.sample.stated import SampleStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
 from incrowd.recoding.utility import Comparison
@@ -55,7 +56,7 @@ _STEPS = 14
 
 
 def public_report(
-    policy: Policy, settled: SampleSettled, published: Histogram, statement: Statement, *, void: str | None
+    policy: Policy, settled: SampleSettled, published: Histogram, statement: SampleStatement, *, void: str | None
 ) -> bytes:
     """The report that is published beside the sample.
 
@@ -90,12 +91,12 @@ def public_report(
     return public_page(policy, _TITLE, lead, facts, sections, void=void)
 
 
-def _terms(statement: Statement) -> Terms:
+def _terms(statement: SampleStatement) -> Terms:
     promise = statement.promise
-    return Terms(promise["epsilon"], promise["delta"], statement.mechanism["rate"], promise["rows_unknown"])
+    return Terms(promise.epsilon, promise.delta, statement.mechanism.rate, promise.rows_unknown)
 
 
-def _promise(terms: Terms, statement: Statement) -> list[Content]:
+def _promise(terms: Terms, statement: SampleStatement) -> list[Content]:
     # As they are promised, digit by digit: to the nearest of a few digits could be less.
     e, d, c = repr(terms.epsilon), repr(terms.delta), terms.rows_unknown
     times = 1 + Fraction(e)
@@ -104,9 +105,9 @@ def _promise(terms: Terms, statement: Statement) -> list[Content]:
         for q in _BELIEFS
     ]
     whose = "any record" if c == 1 else f"any {c} records together"
-    rounded = bool(statement.mechanism["rounded"])
+    rounded = bool(statement.mechanism.rounded)
     others = "all other records as they were rounded" if rounded else "all other records"
-    found = statement.promise["found_by_looking_at_this_table"]
+    found = statement.promise.found_by_looking_at_this_table
     looked = {
         "rate": "The rate was chosen by looking at this table: it is the largest that keeps the promise, rounded down.",
         None: "That the promise holds at the planned rate was found by looking at this table.",
@@ -128,7 +129,7 @@ def _promise(terms: Terms, statement: Statement) -> list[Content]:
             f"S is the sample, T the table{' as it was rounded' if rounded else ''}, and V and V′ are any values of "
             f"{'one record' if c == 1 else f'{c} records'} of "
             "it; the number of records is the same in both (“"
-            f"{statement.promise['relation']}”). This is the (c, ε, δ)-privacy of Chaudhuri and Mishra."
+            f"{statement.promise.relation}”). This is the (c, ε, δ)-privacy of Chaudhuri and Mishra."
         ),
         heading("What that means for one person"),
         paragraph(
@@ -168,11 +169,11 @@ def _promise(terms: Terms, statement: Statement) -> list[Content]:
                 ),
             ]
         ),
-        paragraph("In the words of the certificate: ", tag("q", str(statement.promise["grounds"]))),
+        paragraph("In the words of the certificate: ", tag("q", statement.promise.grounds)),
     ]
 
 
-def _looks(settled: SampleSettled, published: Histogram, statement: Statement) -> list[Content]:
+def _looks(settled: SampleSettled, published: Histogram, statement: SampleStatement) -> list[Content]:
     if not len(published):
         return [
             tag(
@@ -191,14 +192,14 @@ def _looks(settled: SampleSettled, published: Histogram, statement: Statement) -
     def shown(name: str) -> str:
         if name in settled.sample.rounding:
             return f"rounded at random to multiples of {number(settled.sample.rounding[name].base)}"
-        level = statement.mechanism["levels"][name]
+        level = statement.mechanism.levels[name]
         return "as it is" if level == 0 else f"coarser (level {level})"
 
     note = "A value that is shown as never occurring may be absent from the data, or was not drawn."
     return looks(published, shown, note)
 
 
-def _use(terms: Terms, statement: Statement, published: Histogram, output: str) -> list[Content]:
+def _use(terms: Terms, statement: SampleStatement, published: Histogram, output: str) -> list[Content]:
     if not len(published):
         return [paragraph("There is nothing to be used. That it is what it claims to be can be checked:"), _verifying()]
     names = sorted(published.names, key=lambda name: "," in name)[:2]  # the command takes names apart at commas
@@ -228,7 +229,7 @@ def _use(terms: Terms, statement: Statement, published: Histogram, output: str) 
             " They are sorted by their values; nothing links them to the rows of the original table.",
         ),
     ]
-    if statement.mechanism["rounded"]:
+    if statement.mechanism.rounded:
         items.append(
             (
                 tag("b", "Rounded numbers are right on average."),
@@ -278,7 +279,7 @@ def internal_report(
     attributes: Sequence[CodedAttribute],
     settled: SampleSettled,
     table: Histogram,  # noqa: ARG001 - the outcome holds it, rounded where that was asked for
-    made: Made[SampleOutcome],
+    made: Made[SampleOutcome, SampleStatement],
     *,
     void: str | None = None,
 ) -> bytes:

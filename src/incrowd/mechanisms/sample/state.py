@@ -22,44 +22,45 @@ from incrowd.core.signing import canonical
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Check,
-    Statement,
     published_attributes,
     section_of,
 )
+from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import check_labels, held_columns
+from incrowd.mechanisms.sample.section import Sample
 from incrowd.mechanisms.sample.settle import DIGITS, Rounding, SampleSettings, SampleSettled, Terms, printed
+from incrowd.mechanisms.sample.stated import (
+    Found,
+    SampleCertificate,
+    SampleStatedMechanism,
+    SampleStatedPromise,
+    SampleStatement,
+)
 from incrowd.policy import Attribute, Span
-
-
-def together(settings: SampleSettled, copies: int) -> dict[str, Any] | None:  # noqa: ARG001
-    """There is never more than one."""
-    return None
-
 
 # --- what it says ---------------------------------------------------------------------------------------------------
 
 
-def state(terms: Terms, asked: SampleSettings, levels: Mapping[str, int]) -> Statement:
+def state(terms: Terms, asked: SampleSettings, levels: Mapping[str, int]) -> SampleStatement:
     """The whole statement; all of it follows from the terms and from what was asked for."""
-    given = {"epsilon": asked.epsilon, "delta": asked.delta, "rate": asked.rate}
+    given: dict[Found, float | None] = {"epsilon": asked.epsilon, "delta": asked.delta, "rate": asked.rate}
     found = next((name for name, value in given.items() if value is None), None)
-    promise = {
-        "notion": "(c, epsilon, delta)-privacy of one table (Chaudhuri, Mishra)",
-        "epsilon": terms.epsilon,
-        "delta": terms.delta,
-        "rows_unknown": terms.rows_unknown,
-        "relation": "replace-one" if terms.rows_unknown == 1 else f"replace-{terms.rows_unknown}",
-        "found_by_looking_at_this_table": found,
-        "in_words": in_words(terms, found, rounded=bool(asked.rounding)),
-        "grounds": grounds(terms),
-    }
-    mechanism = {
-        "name": "sample",
-        "rate": terms.rate,
-        "levels": dict(levels),
-        "rounded": {name: how.base for name, how in asked.rounding.items()},
-        "epoch": asked.epoch,
-    }
+    promise = SampleStatedPromise(
+        notion="(c, epsilon, delta)-privacy of one table (Chaudhuri, Mishra)",
+        epsilon=terms.epsilon,
+        delta=terms.delta,
+        rows_unknown=terms.rows_unknown,
+        relation="replace-one" if terms.rows_unknown == 1 else f"replace-{terms.rows_unknown}",
+        found_by_looking_at_this_table=found,
+        in_words=in_words(terms, found, rounded=bool(asked.rounding)),
+        grounds=grounds(terms),
+    )
+    mechanism = SampleStatedMechanism(
+        rate=terms.rate,
+        levels=dict(levels),
+        rounded={name: how.base for name, how in asked.rounding.items()},
+        epoch=asked.epoch,
+    )
     return Statement(promise, mechanism, assumptions(terms, asked, found))
 
 
@@ -68,7 +69,7 @@ def factor(terms: Terms) -> Decimal:
     return Context(prec=28, rounding=ROUND_CEILING).add(Decimal(1), Decimal(repr(terms.epsilon)))
 
 
-def in_words(terms: Terms, found: str | None, *, rounded: bool) -> str:
+def in_words(terms: Terms, found: Found | None, *, rounded: bool) -> str:
     """The promise as a sentence, and what it is not."""
     c = terms.rows_unknown
     rows = "any one record" if c == 1 else f"any {c} records together"
@@ -97,7 +98,7 @@ def grounds(terms: Terms) -> str:
     )
 
 
-def assumptions(terms: Terms, asked: SampleSettings, found: str | None) -> list[str]:
+def assumptions(terms: Terms, asked: SampleSettings, found: Found | None) -> list[str]:
     """The premises that nobody can check from outside, and what the promise does not cover."""
     what = "The rate" if found == "rate" else "That the rate keeps the promise"
     premises = [
@@ -131,13 +132,13 @@ def assumptions(terms: Terms, asked: SampleSettings, found: str | None) -> list[
 # --- checking it ----------------------------------------------------------------------------------------------------
 
 
-def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def check_promise(certificate: SampleCertificate) -> Iterator[Check]:
     """The numbers are the policy's, where it gives them, and the words are theirs."""
-    promise, mechanism, release = certificate["promise"], certificate["mechanism"], section_of(certificate)
+    promise, mechanism, release = certificate.promise, certificate.mechanism, section_of(certificate, Sample)
     listed = published_attributes(certificate)
     attributes = {name: _attribute(a, name in release.rounding) for name, a in listed.items()}
-    terms = Terms(promise["epsilon"], promise["delta"], mechanism["rate"], release.rows_unknown)
-    sound = not release.unfit(attributes) and all(type(x) is float for x in (terms.epsilon, terms.delta, terms.rate))
+    terms = Terms(promise.epsilon, promise.delta, mechanism.rate, release.rows_unknown)
+    sound = not release.unfit(attributes)
     sound = sound and terms.epsilon > 0 and 0 < terms.delta < 1 and 0 < terms.rate < 1
     yield Check("the policy's parameters go together", sound, "they contradict each other")
     same = release.epsilon in (None, terms.epsilon) and release.delta in (None, terms.delta)
@@ -153,31 +154,31 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
     )
     yield Check(f"what was found has {DIGITS} digits at most", short, "it has more")
     levels = {name: a.level or 0 for name, a in attributes.items()}
-    same = canonical(mechanism["levels"]) == canonical(levels)
+    same = canonical(mechanism.levels) == canonical(levels)
     yield Check("the levels are the policy's", same, "a level differs from the policy's")
     if same:
         yield check_labels(certificate, held_columns(certificate), apart=release.rounding)
     asked = settled_again(certificate).sample
-    stated = state(terms, asked, levels).is_in(certificate) and promise["together"] is None
+    stated = state(terms, asked, levels).is_in(certificate) and promise.together is None
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
 
-def settled_again(certificate: Mapping[str, Any]) -> SampleSettled:
+def settled_again(certificate: SampleCertificate) -> SampleSettled:
     """What was asked for, and the levels as stated."""
-    release, listed = section_of(certificate), published_attributes(certificate)
+    release, listed = section_of(certificate, Sample), published_attributes(certificate)
     rounding = {name: _rounding(listed[name], release.rounding[name]) for name in listed if name in release.rounding}
     asked = SampleSettings(release.epsilon, release.delta, release.rate, release.rows_unknown, rounding, release.epoch)
-    return SampleSettled(asked, (), certificate["mechanism"]["levels"])
+    return SampleSettled(asked, (), certificate.mechanism.levels)
 
 
-def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:
+def columns_needed(certificate: SampleCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:
     """Rounded columns, and those asked for."""
-    return [*section_of(certificate).rounding, *by]
+    return [*section_of(certificate, Sample).rounding, *by]
 
 
-def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+def check_table(certificate: SampleCertificate, table: Histogram) -> Iterator[Check]:
     """Rounded columns hold multiples; nothing else of the promise can be seen in the sample."""
-    release, listed = section_of(certificate), published_attributes(certificate)
+    release, listed = section_of(certificate, Sample), published_attributes(certificate)
     for name, base in release.rounding.items():
         a = listed[name]
         beyond = [] if a["other"] is None else [a["other"]]

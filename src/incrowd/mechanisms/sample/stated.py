@@ -6,7 +6,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise
+from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise, Statement
+
+Found = Literal["epsilon", "delta", "rate"]
 
 
 class SampleStatedPromise(StatedPromise):
@@ -15,7 +17,7 @@ class SampleStatedPromise(StatedPromise):
     epsilon: float = Field(description="ε: likelihoods change by a factor 1 + ε at most.")
     delta: float = Field(description="δ: the probability of a sample of which that is not true.")
     rows_unknown: int = Field(description="c, how many rows may change together.")
-    found_by_looking_at_this_table: Literal["epsilon", "delta", "rate"] | None = Field(
+    found_by_looking_at_this_table: Found | None = Field(
         description="Which of ε, δ and the rate was found; nothing if all were planned."
     )
     together: None = Field(default=None, description="Nothing: there is never more than one release.")
@@ -34,5 +36,5 @@ class SampleStatedMechanism(StatedMechanism):
     epoch: int | None = Field(description="The number of the epoch of a stream, or nothing.")
 
 
-class SampleCertificate(Certificate[SampleStatedPromise, SampleStatedMechanism]):
-    """The certificate of a plain sample."""
+SampleCertificate = Certificate[SampleStatedPromise, SampleStatedMechanism]
+SampleStatement = Statement[SampleStatedPromise, SampleStatedMechanism]

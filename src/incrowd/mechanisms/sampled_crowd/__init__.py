@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Statement, Tell
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
+from incrowd.mechanisms.sampled_crowd.stated import (
+    CrowdCertificate,
+    CrowdStatedMechanism,
+    CrowdStatedPromise,
+    CrowdStatement,
+)
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -19,7 +25,9 @@ if TYPE_CHECKING:
     from incrowd.randomness import RandomSource
 
 
-class SampledCrowdMechanism(Mechanism[SampledCrowd, "CrowdSettled", "Histogram", "CrowdOutcome"]):
+class SampledCrowdMechanism(
+    Mechanism[SampledCrowd, "CrowdSettled", "Histogram", "CrowdOutcome", CrowdStatedPromise, CrowdStatedMechanism]
+):
     """Sample, recode, and publish only crowds (Li, Qardaji, Su)."""
 
     title = "Sampled crowds"
@@ -59,45 +67,51 @@ class SampledCrowdMechanism(Mechanism[SampledCrowd, "CrowdSettled", "Histogram",
 
         return spending(settings)
 
-    def together(self, settings: CrowdSettled, copies: int) -> dict[str, Any] | None:
+    def together(self, settings: CrowdSettled, copies: int) -> Together | None:
         from incrowd.mechanisms.sampled_crowd.state import together
 
         return together(settings, copies)
 
-    def draw(self, settings: CrowdSettled, prepared: Histogram, source: RandomSource) -> Made[CrowdOutcome]:
+    def draw(
+        self, settings: CrowdSettled, prepared: Histogram, source: RandomSource
+    ) -> Made[CrowdOutcome, CrowdStatement]:
         from incrowd.mechanisms.sampled_crowd.draw import draw
 
         return draw(settings, prepared, source)
 
-    def check_promise(self, certificate: Mapping[str, Any]) -> Iterator[Check]:
+    def check_promise(self, certificate: CrowdCertificate) -> Iterator[Check]:
         from incrowd.mechanisms.sampled_crowd.state import check_promise
 
         return check_promise(certificate)
 
-    def settled_again(self, certificate: Mapping[str, Any]) -> CrowdSettled:
+    def settled_again(self, certificate: CrowdCertificate) -> CrowdSettled:
         from incrowd.mechanisms.sampled_crowd.state import settled_again
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: CrowdCertificate, table: Histogram) -> Iterator[Check]:
         from incrowd.mechanisms.sampled_crowd.state import check_table
 
         return check_table(certificate, table)
 
-    def columns_needed(self, certificate: Mapping[str, Any], by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(self, certificate: CrowdCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         from incrowd.mechanisms.sampled_crowd.state import columns_needed
 
         return columns_needed(certificate, by, **options)
 
-    def estimate(
-        self, certificate: Mapping[str, Any], table: Histogram, by: Sequence[str], **options: Any
-    ) -> Estimates:
+    def estimate(self, certificate: CrowdCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
         from incrowd.mechanisms.sampled_crowd.estimate import estimate
 
         return estimate(certificate, table, by, **options)
 
     def public_report(
-        self, policy: Policy, settings: CrowdSettled, published: Histogram, statement: Statement, *, void: str | None
+        self,
+        policy: Policy,
+        settings: CrowdSettled,
+        published: Histogram,
+        statement: CrowdStatement,
+        *,
+        void: str | None,
     ) -> bytes:
         from incrowd.mechanisms.sampled_crowd.report import public_report
 
@@ -109,7 +123,7 @@ class SampledCrowdMechanism(Mechanism[SampledCrowd, "CrowdSettled", "Histogram",
         attributes: Sequence[CodedAttribute],
         settings: CrowdSettled,
         table: Histogram,
-        made: Made[CrowdOutcome],
+        made: Made[CrowdOutcome, CrowdStatement],
         *,
         void: str | None,
     ) -> dict[str, bytes]:

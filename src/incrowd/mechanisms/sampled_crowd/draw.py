@@ -29,6 +29,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.state import state
+from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.randomness import RandomSource
 from incrowd.recoding.choice import WEIGHT_ONE, choose
 from incrowd.recoding.lattice import Ladder, Lattice
@@ -123,7 +124,7 @@ def information(attribute: CodedAttribute, level: int, whole: int) -> np.ndarray
     return (total - covered) * whole // (total - 1)
 
 
-def draw(settings: CrowdSettled, table: Histogram, source: RandomSource) -> Made[CrowdOutcome]:
+def draw(settings: CrowdSettled, table: Histogram, source: RandomSource) -> Made[CrowdOutcome, CrowdStatement]:
     """Choose, sample and suppress; then derive the promise once more from what came out."""
     outcome = run(table, settings.attributes, settings.fixed, settings.crowd, source)
     smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.crowd.k

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Estimates,
 )
+from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 
 Floats = NDArray[np.float64]
 
@@ -48,9 +48,9 @@ class CrowdEstimates(Estimates):
     hidden_at_most: int
 
 
-def estimate(certificate: Mapping[str, Any], table: Histogram, by: Sequence[str]) -> CrowdEstimates:
+def estimate(certificate: CrowdCertificate, table: Histogram, by: Sequence[str]) -> CrowdEstimates:
     """A cross-tabulation by some columns."""
-    k, beta = int(certificate["mechanism"]["k"]), float(certificate["mechanism"]["beta"])
+    k, beta = certificate.mechanism.k, certificate.mechanism.beta
     people, errors = people_behind(table.counts.astype(np.float64), k, beta)
     groups = table.project(by)
     sizes = [len(table[name].labels) for name in by]

@@ -15,11 +15,12 @@ from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Made, Statement
+from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.promise_page import promise, trade_off
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
+from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
 from incrowd.recoding import utility
@@ -47,7 +48,7 @@ _SUPPRESSED = 12
 
 
 def public_report(
-    policy: Policy, settled: CrowdSettled, published: Histogram, statement: Statement, *, void: str | None
+    policy: Policy, settled: CrowdSettled, published: Histogram, statement: CrowdStatement, *, void: str | None
 ) -> bytes:
     """The report that is published beside the release.
 
@@ -62,7 +63,7 @@ def public_report(
     if len(published) and int(published.counts.min()) < settings.k:
         raise InternalError("a report was asked for on a release with too small a crowd")
     output = policy.release.output if policy.release else "parquet"
-    grounds = str(statement.promise["grounds"])
+    grounds = statement.promise.grounds
     sections = [
         PageSection("promise", "What is promised", tuple(promise(settings, grounds))),
         PageSection("trade-off", "The trade-off", tuple(trade_off(settings))),
@@ -90,13 +91,13 @@ def _lead(settings: CrowdSettings) -> str:
     )
 
 
-def _looks(settled: CrowdSettled, published: Histogram, statement: Statement) -> list[Content]:
+def _looks(settled: CrowdSettled, published: Histogram, statement: CrowdStatement) -> list[Content]:
     if not len(published):
         return _empty(settled.crowd)
 
     def shown(name: str) -> str:
-        level = statement.mechanism["levels"][name]
-        chosen = name in statement.mechanism["levels_chosen"]
+        level = statement.mechanism.levels[name]
+        chosen = name in statement.mechanism.levels_chosen
         return _shown(level, len(published[name].labels), chosen=chosen)
 
     note = "A value that is shown as never occurring may be absent from the data, or too rare to be published."
@@ -214,7 +215,7 @@ def internal_report(
     attributes: Sequence[CodedAttribute],
     settled: CrowdSettled,
     table: Histogram,
-    made: Made[CrowdOutcome],
+    made: Made[CrowdOutcome, CrowdStatement],
     *,
     void: str | None = None,
 ) -> bytes:

@@ -18,59 +18,66 @@ from incrowd.core.numbers import grown
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Check,
-    Statement,
     all_columns,
     published_attributes,
     section_of,
 )
+from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, says_together
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
+from incrowd.mechanisms.sampled_crowd.stated import (
+    CrowdCertificate,
+    CrowdStatedMechanism,
+    CrowdStatedPromise,
+    CrowdStatement,
+    CrowdTogether,
+)
 from incrowd.policy import Attribute
 from incrowd.theory._groups import float_above
 
 # --- what it says ---------------------------------------------------------------------------------------------------
 
 
-def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[str]) -> Statement:
+def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[str]) -> CrowdStatement:
     """The whole statement; all of it follows from the settings and the levels."""
-    promise = {
-        "notion": "(epsilon, delta)-differential privacy",
-        "epsilon": settings.epsilon,
-        "delta": settings.delta,
-        "relation": "add/remove",
-        "in_words": in_words(settings),
-        "grounds": grounds(chosen=bool(chosen)),
-    }
-    mechanism = {
-        "name": "sampled_crowd",
-        "k": settings.k,
-        "beta": settings.beta,
-        "selection_epsilon": settings.selection_epsilon,
-        "exact_delta": settings.exact_delta,
-        "already_sampled": settings.already_sampled,
-        "levels": dict(levels),
-        "levels_chosen": list(chosen),
-    }
+    promise = CrowdStatedPromise(
+        notion="(epsilon, delta)-differential privacy",
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        relation="add/remove",
+        in_words=in_words(settings),
+        grounds=grounds(chosen=bool(chosen)),
+    )
+    mechanism = CrowdStatedMechanism(
+        k=settings.k,
+        beta=settings.beta,
+        selection_epsilon=settings.selection_epsilon,
+        exact_delta=settings.exact_delta,
+        already_sampled=settings.already_sampled,
+        levels=dict(levels),
+        levels_chosen=tuple(chosen),
+    )
     return Statement(promise, mechanism, assumptions(settings))
 
 
-def together(settings: CrowdSettled, copies: int) -> dict[str, Any] | None:
+def together(settings: CrowdSettled, copies: int) -> CrowdTogether | None:
     """Promises about fresh samples add up."""
     return _together(settings.crowd, copies)
 
 
-def _together(settings: CrowdSettings, copies: int) -> dict[str, Any] | None:
+def _together(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
     if copies == 1:
         return None
-    return {
-        "copies": copies,
-        "epsilon": float_above(copies * Fraction(settings.epsilon)),
-        "delta": min(1.0, float_above(copies * Fraction(settings.delta))),
-        "in_words": (
+    return CrowdTogether(
+        copies=copies,
+        epsilon=float_above(copies * Fraction(settings.epsilon)),
+        delta=min(1.0, float_above(copies * Fraction(settings.delta))),
+        in_words=(
             f"This is one of {copies} independent releases of the same table. Who has all of them has this "
             "promise with the epsilon and delta given here."
         ),
-    }
+    )
 
 
 def grounds(*, chosen: bool) -> str:
@@ -125,15 +132,15 @@ def in_words(settings: CrowdSettings) -> str:
 # --- checking it ----------------------------------------------------------------------------------------------------
 
 
-def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
+def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
     """The promise is the policy's, and follows from k and beta."""
-    mechanism, release = certificate["mechanism"], section_of(certificate)
+    mechanism, release = certificate.mechanism, section_of(certificate, SampledCrowd)
     attributes = {
         name: Attribute.model_construct(hierarchy=a["hierarchy"], level=a["level"], role=a["role"])
         for name, a in published_attributes(certificate).items()
     }
     settings = settled_again(certificate).crowd
-    given = all(getattr(release, key) in (None, mechanism[key]) for key in ("k", "beta"))
+    given = release.k in (None, mechanism.k) and release.beta in (None, mechanism.beta)
     sound = not release.unfit(attributes)
     yield Check("the policy's parameters go together", given and sound, "they contradict each other")
     yield Check(
@@ -142,33 +149,33 @@ def check_promise(certificate: Mapping[str, Any]) -> Iterator[Check]:
         f"they give delta = {settings.exact_delta:.3g}, more than the {settings.delta:g} promised",
     )
     chosen = [name for name, a in attributes.items() if a.level is None and release.selection_epsilon]
-    levels = mechanism["levels"]
+    levels = mechanism.levels
     held = held_columns(certificate)
     sound = are_levels(levels, held)
     yield Check("every stated level exists", sound, "one is not a whole number, or its hierarchy has no such level")
     if sound:
         yield check_labels(certificate, held)
-    same = set(levels) == set(attributes) and sorted(mechanism["levels_chosen"]) == sorted(chosen)
+    same = set(levels) == set(attributes) and sorted(mechanism.levels_chosen) == sorted(chosen)
     for name, attribute in attributes.items():
         fixed = 0 if attribute.level is None else attribute.level
         same = same and (name in chosen or levels[name] == fixed)
     yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
-    stated = state(settings, levels, mechanism["levels_chosen"]).is_in(certificate)
+    stated = state(settings, levels, mechanism.levels_chosen).is_in(certificate)
     stated = stated and says_together(certificate, lambda copies: _together(settings, copies))
-    stated = stated and not (settings.already_sampled and certificate["promise"]["together"])
+    stated = stated and not (settings.already_sampled and certificate.promise.together)
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
 
-def settled_again(certificate: Mapping[str, Any]) -> CrowdSettled:
+def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
     """The settings, from the policy and what was found for it."""
-    mechanism, release = certificate["mechanism"], section_of(certificate)
+    mechanism, release = certificate.mechanism, section_of(certificate, SampledCrowd)
     return CrowdSettled(
         CrowdSettings(
             release.epsilon,
             release.delta,
             release.selection_epsilon,
-            mechanism["k"],
-            mechanism["beta"],
+            mechanism.k,
+            mechanism.beta,
             release.already_sampled,
         ),
         (),
@@ -176,14 +183,14 @@ def settled_again(certificate: Mapping[str, Any]) -> CrowdSettled:
     )
 
 
-def columns_needed(certificate: Mapping[str, Any], by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
+def columns_needed(certificate: CrowdCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
     """Crowds are made of all columns."""
     return all_columns(certificate)
 
 
-def check_table(certificate: Mapping[str, Any], table: Histogram) -> Iterator[Check]:
+def check_table(certificate: CrowdCertificate, table: Histogram) -> Iterator[Check]:
     """Only crowds of k."""
-    k = certificate["mechanism"]["k"]
+    k = certificate.mechanism.k
     small = int((table.counts < k).sum())
     yield Check(f"every crowd has k = {k} records or more", small == 0, f"{small} crowds are smaller")
 

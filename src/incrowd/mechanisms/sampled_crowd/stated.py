@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from incrowd.mechanisms.certificate import Certificate, Many, StatedMechanism, StatedPromise, Together
+from incrowd.mechanisms.certificate import Certificate, Many, StatedMechanism, StatedPromise, Statement, Together
 
 
 class CrowdTogether(Together):
@@ -38,5 +38,5 @@ class CrowdStatedMechanism(StatedMechanism):
     levels_chosen: Many[str] = Field(description="The columns whose levels were chosen privately.")
 
 
-class CrowdCertificate(Certificate[CrowdStatedPromise, CrowdStatedMechanism]):
-    """The certificate of a sampled crowd."""
+CrowdCertificate = Certificate[CrowdStatedPromise, CrowdStatedMechanism]
+CrowdStatement = Statement[CrowdStatedPromise, CrowdStatedMechanism]

@@ -86,7 +86,7 @@ def release_of(table: Histogram, questionnaire: Questionnaire) -> Release:
     files = files_of(policy, published)
     return Release(
         load=lambda: published,
-        certificate=certify(policy, made.statement, published.columns, None, Respondents(), files, report, None),
+        certified=certify(policy, made.statement, published.columns, None, Respondents(), files, report, None),
         policy=policy,
         report=report,
         internal={QUESTIONNAIRE: questionnaire.to_bytes()},

@@ -91,10 +91,7 @@ def test_the_public_one_is_made_of_public_things_only(made, people):
     # From nothing but the policy, the settings and the published table the same page comes out again.
     plan = Policy.from_text(POLICY % RELEASE)
     settled = MECHANISMS["generalization"].settle(plan, codings(plan), 1)
-    certificate = made.certificate
-    statement = kind.state(
-        kind._said(certificate), [{k: e[k] for k in kind.REACHED} for e in certificate["promise"]["adversaries"]]
-    )
+    statement = kind.state(kind._said(made.certified), kind._beliefs(made.certified.promise))
     assert generalization_report.public_report(plan, settled, made.histogram, statement, void=None) == made.report
 
 
@@ -159,10 +156,7 @@ def test_the_tables_around_are_looked_at_once(people, monkeypatch):
 def test_a_table_that_fails_gets_no_report(made):
     plan = Policy.from_text(POLICY % RELEASE.replace("k: 20", "k: 1000"))
     settled = MECHANISMS["generalization"].settle(plan, codings(plan), 1)
-    statement = kind.state(
-        kind._said(made.certificate),
-        [{k: e[k] for k in kind.REACHED} for e in made.certificate["promise"]["adversaries"]],
-    )
+    statement = kind.state(kind._said(made.certified), kind._beliefs(made.certified.promise))
     with pytest.raises(InternalError):
         generalization_report.public_report(plan, settled, made.histogram, statement, void=None)
 

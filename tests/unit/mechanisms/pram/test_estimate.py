@@ -15,6 +15,7 @@ from incrowd.mechanisms.pram.association import associate, pearson
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.mechanisms.pram.estimate import middle, reconstruct, tabulate
 from incrowd.mechanisms.pram.inversion import General, KeptAxis, invert, likeliest
+from incrowd.mechanisms.pram.stated import KeptBlock, PramCertificate, PramStatedMechanism
 from incrowd.randomness import RandomSource
 from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix
 
@@ -182,7 +183,15 @@ def certificate(layout, table):
     from incrowd.mechanisms.pram import state as pram_statement
 
     written = [pram_statement._written(b) for b in blocks(layout, table)]
-    return {"mechanism": {"invariant": False, "blocks": written}, "policy": {"attributes": {"age": {"type": "text"}}}}
+    return described_by(written, age="text")
+
+
+def described_by(blocks, *, invariant=False, **types):
+    """As much of a certificate as estimates look at."""
+    return PramCertificate.model_construct(
+        mechanism=PramStatedMechanism.model_construct(invariant=invariant, blocks=tuple(blocks)),
+        policy={"attributes": {name: {"type": kind} for name, kind in types.items()}},
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -265,17 +274,11 @@ def test_the_mean_of_a_column_of_very_many_values_is_found():
         ]
     )
     made = [
-        {"attributes": ["n"], "sizes": [size], "rho": 0.9375},
-        {"attributes": ["sex"], "sizes": [2], "rho": 0.9375},
+        KeptBlock(attributes=("n",), sizes=(size,), rho=0.9375),
+        KeptBlock(attributes=("sex",), sizes=(2,), rho=0.9375),
     ]
-    described = {
-        "mechanism": {"invariant": False, "blocks": made},
-        "policy": {"attributes": {"n": {"type": "integer"}, "sex": {"type": "text"}}},
-    }
-    laws = [
-        Block((one["attributes"][0],), (one["sizes"][0],), RetentionReplacement(0.9375, one["sizes"][0]))
-        for one in made
-    ]
+    described = described_by(made, n="integer", sex="text")
+    laws = [Block(one.attributes, one.sizes, RetentionReplacement(0.9375, one.sizes[0])) for one in made]
     released = pram.run(table, laws, RandomSource.seeded(3))
     for i, row in enumerate(reconstruct(described, released, ["sex"], mean="n").means):
         truth = np.average(table["n"].codes[here := table["sex"].codes == i], weights=table.counts[here])
@@ -291,9 +294,9 @@ def test_what_was_hardly_kept_cannot_be_undone():
 
 def test_rare_values_have_an_upper_limit_under_invariant_pram():
     """Of a value with x people, none is released with a probability of up to e^−x: its interval may not be empty."""
-    block = {"attributes": ["a"], "sizes": [4], "rho": 0.5}
+    block = KeptBlock(attributes=("a",), sizes=(4,), rho=0.5)
     released = Histogram.of([Column("a", ("w", "x", "y", "z"), np.array([0, 1, 2]))], np.array([1800, 160, 4]))
-    described = {"mechanism": {"invariant": True, "blocks": [block]}, "policy": {"attributes": {}}}
+    described = described_by([block], invariant=True)
     found = reconstruct(described, released, ["a"])
     rows = {row.values[0]: row for row in found.rows}
     assert (rows["z"].estimate, rows["z"].low) == (pytest.approx(0), 0)
@@ -301,7 +304,7 @@ def test_rare_values_have_an_upper_limit_under_invariant_pram():
     assert rows["y"].high == pytest.approx(stats.chi2.ppf(0.975, 10) / 2)  # the usual limit of a Poisson count of 4
     assert rows["w"].high < 1800 + 1.96 * np.sqrt(1800)
     assert any("seldom" in note for note in found.notes)
-    plain = reconstruct({**described, "mechanism": {"invariant": False, "blocks": [block]}}, released, ["a"])
+    plain = reconstruct(described_by([block]), released, ["a"])
     assert not any("seldom" in note for note in plain.notes)
 
 
@@ -335,7 +338,6 @@ def test_an_interval_without_an_end_has_no_middle():
         [Column("a", ("x", "y"), np.array([0, 1])), Column("n", ("[0, 10)", "[10, ∞)"), np.array([0, 1]))],
         np.array([500, 500]),
     )
-    block = [{"attributes": [name], "sizes": [2], "rho": 0.5} for name in ("a", "n")]
-    described = {"mechanism": {"invariant": False, "blocks": block}, "policy": {"attributes": {}}}
+    described = described_by(KeptBlock(attributes=(name,), sizes=(2,), rho=0.5) for name in ("a", "n"))
     with pytest.raises(ParameterError, match="without an end"):
         reconstruct(described, table, ["a"], mean="n")

@@ -322,7 +322,9 @@ def test_what_copies_promise_together_is_not_rounded_in_their_favour(copies):
         together = pram_statement._together(promise, copies)
         for key, one in (("epsilon", epsilon), ("local_epsilon", epsilon), ("delta", 1e-7)):
             assert (
-                copies * Fraction(one) <= Fraction(together[key]) < copies * Fraction(one) * (1 + Fraction(1, 10**15))
+                copies * Fraction(one)
+                <= Fraction(getattr(together, key))
+                < copies * Fraction(one) * (1 + Fraction(1, 10**15))
             )
 
 
@@ -408,13 +410,13 @@ def test_records_that_their_owners_have_randomised(people, tmp_path):
     settings = MECHANISMS["pram"].settle(plan, attributes, 1)
     came = api.release(people, plan).histogram  # as if they had come from many
     decided, made = collected(settings, came)
-    assert made.statement.mechanism["randomised_by"] == "respondents"
+    assert made.statement.mechanism.randomised_by == "respondents"
     assert decided.promise.records == 5000
     assert any("respondent" in text for text in made.statement.assumptions)
     files = files_of(plan, made.published)
     report = public_report(plan, decided, made.published, made.statement, void=None)
     certificate = certify(plan, made.statement, made.published.columns, None, RandomSource(), files, report, None)
-    certificate = certificates.seal({**certificate, "randomness": BY_RESPONDENTS})
+    certificate = certificate.read(certificates.seal({**certificate.document(), "randomness": BY_RESPONDENTS}))
     Release(lambda: came, certificate, plan, report, {}).save(tmp_path / "out")
     assert api.verify(tmp_path / "out").valid
     few = Histogram.of(came.columns, np.minimum(came.counts, 1))
