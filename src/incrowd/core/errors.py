@@ -86,7 +86,7 @@ CODES: Mapping[str, str] = {
     "ledger-budget-differs": "The budget in the policy is not the one in the ledger.",
     "draft-empty": "No column of a table seems fit to be published, so no policy can be drafted.",
     # outputs
-    "output-unwritable": "A result could not be written where it was asked for.",
+    "output-unwritable": "A result could not be written there, or several copies could not appear at once.",
     "file-name": "A name that no file can have: empty, too long, or with a character that the system refuses.",
     "output-exists": "A file that would be written exists already.",
     "output-format": "The name of a file to be written does not end in a format that incrowd writes.",
@@ -126,7 +126,7 @@ CODES: Mapping[str, str] = {
     # guarantees
     "budget-overspent": "The release would spend more than the budget of its dataset. Nothing was recorded.",
     "budget-below-spent": "A budget was asked for that is less than what has been spent already.",
-    "budget-fixed": "The rule of a budget would change after the first release.",
+    "budget-fixed": "The rule of a budget is fixed: by its first release, or because its ledger was lost.",
     "budget-unit": "A release cannot be measured in the unit of its dataset's budget.",
     "sample-reused": "A sample would serve a second release; promises about one sample do not add up.",
     "unreachable": "No parameters within the stated limits reach the promise asked for.",

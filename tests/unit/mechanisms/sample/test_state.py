@@ -55,6 +55,12 @@ def folder(people, tmp_path):
     return tmp_path / "out"
 
 
+@pytest.mark.parametrize(("rows", "theorem"), [(1, 3), (2, 7)])
+def test_the_grounds_name_the_theorem_for_so_many_rows(people, rows, theorem):
+    made = api.release(people, policy(f"epsilon: 0.9, delta: 0.05, rows_unknown: {rows}", level=2))
+    assert made.certificate["promise"]["grounds"].endswith(f"sharpening Theorem {theorem}.")
+
+
 def counts_of(people, level=1):
     width = {0: 1, 1: 10, 2: 50}[level]
     return people.assign(age=people.age // width)[["age", "sex", "job"]].value_counts(dropna=False).to_numpy()
