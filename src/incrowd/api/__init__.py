@@ -5,6 +5,7 @@ Scripts rely on the names of `incrowd` itself, most of which are defined here; t
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,9 +38,6 @@ from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.files import named
 from incrowd.core.machine import require_address_space
 from incrowd.core.server import HEADERS as SERVICE_HEADERS
-from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
-from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
-from incrowd.mechanisms.sampled_crowd.plan import Amplification, plan_amplify
 from incrowd.releases.pipeline import (
     Progress,
     count_table,
@@ -65,7 +63,10 @@ if TYPE_CHECKING:
     from incrowd.histogram import Histogram
     from incrowd.mechanisms.base import Estimates as Estimates
     from incrowd.mechanisms.certificate import AnyCertificate as AnyCertificate
+    from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
     from incrowd.mechanisms.sample.advice import Advice as Advice
+    from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
+    from incrowd.mechanisms.sampled_crowd.plan import Amplification, plan_amplify
     from incrowd.papers.attacks.stories import Attack as Attack
     from incrowd.papers.gallery import Figure as Figure
     from incrowd.policy import Policy
@@ -140,6 +141,22 @@ __all__ = [
     "write_example",
     "write_survey",
 ]
+
+_PLANS = {
+    "PramPlan": "pram",
+    "plan_pram": "pram",
+    "SamplePlan": "sample",
+    "plan_sample": "sample",
+    "Amplification": "sampled_crowd",
+    "plan_amplify": "sampled_crowd",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Planners are imported when they are first used, so that the command line starts fast."""
+    if name not in _PLANS:
+        raise AttributeError(f"module 'incrowd.api' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"incrowd.mechanisms.{_PLANS[name]}.plan"), name)
 
 
 def read_counts(path: str | Path) -> NDArray[np.int64]:
