@@ -136,6 +136,12 @@ def test_the_names_of_public_modules_are_there():
         assert not [name for name in names if not hasattr(importlib.import_module(module), name)], module
 
 
+def test_no_two_classes_have_the_same_name():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in MODULES)
+    names = re.findall(r"^class ([A-Z]\w*)", text, flags=re.MULTILINE)
+    assert {name for name in names if names.count(name) > 1} == set()
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError):
         _ = incrowd.no_such_name

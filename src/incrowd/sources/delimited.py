@@ -49,7 +49,7 @@ class TextDialect:
 
 
 @dataclass(frozen=True)
-class Part:
+class TextPart:
     """One text file, and its first record as it is written there if that is a header, else nothing."""
 
     path: Path
@@ -70,7 +70,7 @@ class Part:
 class DelimitedFiles:
     """Text files of the same columns in the same dialect."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[TextPart, ...]
     dialect: TextDialect
     quote: str
     compression: str | None
@@ -113,7 +113,7 @@ class DelimitedFiles:
         scan = RecordScan(path, self.quote, self.dialect.delimiter, empty_lines=len(self.names) == 1)
         return scan.count(blocks) - self.dialect.header
 
-    def _copy(self, part: Part, target: Path) -> Path:
+    def _copy(self, part: TextPart, target: Path) -> Path:
         """Writes the file again in UTF-8, under a header of one line."""
         names = self.dialect.delimiter.join(f"c{i}" for i in range(len(self.names))) if self.dialect.header else ""
         # As much as was looked at to find the dialect.
@@ -144,7 +144,7 @@ def open_delimited(paths: Sequence[Path], compression: str | None, options: Opti
     return DelimitedFiles(tuple(part for _, part in sniffed), dialects[0], options.quote, compression)
 
 
-def _sniff(path: Path, compression: str | None, options: Options) -> tuple[TextDialect, Part]:
+def _sniff(path: Path, compression: str | None, options: Options) -> tuple[TextDialect, TextPart]:
     head = read_head(path, compression)
     whole = len(head) <= HEAD_BYTES
     text, encoding = decode_head(path, head, options.encoding)
@@ -164,7 +164,7 @@ def _sniff(path: Path, compression: str | None, options: Options) -> tuple[TextD
     first, header = _first_record(path, text, delimiter, options.quote, whole)
     if options.columns is None:
         _check_header(path, first)
-        return TextDialect(tuple(first), delimiter, encoding), Part(path, header)
+        return TextDialect(tuple(first), delimiter, encoding), TextPart(path, header)
     check_names(options.columns)
     if len(first) != len(options.columns):
         raise DataError(
@@ -172,7 +172,7 @@ def _sniff(path: Path, compression: str | None, options: Options) -> tuple[TextD
             code="data-malformed",
             remedy="Name each column of the file, in order, also those that are not used.",
         )
-    return TextDialect(options.columns, delimiter, encoding, header=False), Part(path, "")
+    return TextDialect(options.columns, delimiter, encoding, header=False), TextPart(path, "")
 
 
 def decode_head(path: Path, head: bytes, encoding: str | None) -> tuple[str, str]:

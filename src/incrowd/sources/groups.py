@@ -21,7 +21,7 @@ from incrowd.sources.tally import not_as_asked
 
 
 @dataclass
-class Groups:
+class CountedGroups:
     """Groups of rows that DuckDB can scan; the column ``n`` says how many rows are in each.
 
     Attributes:
@@ -71,14 +71,14 @@ class FetchedByCounting(GroupedSource):
             return pa.table(dict(zip(map(str, positions), arrays, strict=True))), found.counts
 
         # What stands for a missing value is one already: the engine was told when it was opened.
-        super().__init__(Groups(tuple(c.name for c in self._columns), read), Options(missing_values=()))
+        super().__init__(CountedGroups(tuple(c.name for c in self._columns), read), Options(missing_values=()))
 
     def columns(self) -> list[SourceColumn]:
         """The columns, in order."""
         return list(self._columns)
 
 
-def groups_of(rows: pa.Table, counts: Iterable[int]) -> Groups:
+def groups_of(rows: pa.Table, counts: Iterable[int]) -> CountedGroups:
     """Rows that are held already, and how often each occurs.
 
     Raises:
@@ -94,7 +94,7 @@ def groups_of(rows: pa.Table, counts: Iterable[int]) -> Groups:
             code="parameter-combination",
             remedy="Give as many counts as rows.",
         )
-    return Groups(tuple(rows.column_names), lambda at: (rows.select(at), numbers.astype(np.int64)))
+    return CountedGroups(tuple(rows.column_names), lambda at: (rows.select(at), numbers.astype(np.int64)))
 
 
 def _values(column: Column, kind: str) -> pa.Array:
