@@ -9,6 +9,7 @@ MODULES = (
     "rivals",
     "lattice_search",
     "adult_release",
+    "tree",
     "plain_sample",
     "sampling_rate",
     "planner",
@@ -18,4 +19,4 @@ MODULES = (
     "cell_memory",
     "curves",
 )
-"""What `make bench` runs, in this order; `hundred_million`, which takes long, is run by itself."""
+"""What `make bench` runs, in this order; `hundred_million` and `views`, which take long, are run by themselves."""

@@ -39,6 +39,9 @@ SHOWN = (
 )
 """The rows of the first table of docs/cost.md: a benchmark, and the key of a row."""
 
+SCORED = "views"
+"""The benchmark that is about scores; of its time only the processor's is shown, so a busy machine does no harm."""
+
 BUSY = 0.2
 """From this share of the processors' time on, other work is said to have disturbed a run."""
 
@@ -102,18 +105,50 @@ def _figures(row: Row, memory: bool) -> list[str]:
 def conditions(record: Recorded) -> str:
     """When, on what and how everything was measured, and what speaks against the figures, in one paragraph."""
     dates: dict[str, list[str]] = {}
-    for date in sorted({date for date, _ in record.benchmarks.values()}):
+    for date in sorted({date for name, (date, _) in record.benchmarks.items() if name != SCORED}):
         dates.setdefault(in_words(record.runs[date]), []).append(date)
     parts = [f"Measured {' to '.join(sorted({when[0], when[-1]}))} on {what}." for what, when in dates.items()]
-    if any(how.get("quick") for how in record.runs.values()):
+    runs = [record.runs[date] for when in dates.values() for date in when]
+    if any(how.get("quick") for how in runs):
         parts.append("**Some figures are of small sizes, in which what is the same for every table weighs most.**")
-    if any(how["busy"] > BUSY for how in record.runs.values()):
+    if any(how["busy"] > BUSY for how in runs):
         parts.append("**The machine was busy with other work: times, and ratios of times, are not to be relied on.**")
     return " ".join([*parts, COMMAND])
 
 
 def _wrapped(text: str) -> str:
     return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def scores(record: Recorded) -> str:
+    """For each table of the benchmark of views, what each way keeps of pairs and triples of columns at each ε."""
+    found: dict[str, dict[str, dict[str, Row]]] = {}
+    for row in record.rows("views"):
+        subject, *epsilon, way = row.key.split(", ", 2) if row.key.count(", ") > 1 else [*row.key.split(", ")]
+        found.setdefault(subject, {}).setdefault(way, {})[epsilon[0] if epsilon else "any"] = row
+    texts = []
+    for subject, ways in found.items():
+        epsilons = sorted({epsilon for way in ways.values() for epsilon in way} - {"any"}, key=float)
+        lines = [
+            [
+                way,
+                *(_score(rows.get(epsilon) or rows.get("any")) for epsilon in epsilons),
+                *(_busy(rows.get(epsilon)) for epsilon in epsilons[:1]),
+            ]
+            for way, rows in ways.items()
+        ]
+        turns = max(row.ours.turns for way in ways.values() for row in way.values() if row.ours is not None)
+        heads = [f"{subject}, {turns} runs", *(f"ε = {epsilon}" for epsilon in epsilons), "processor time"]
+        texts.append(table(heads, lines))
+    return "\n".join(texts)
+
+
+def _score(row: Row | None) -> str:
+    return f"{row.figures['pairs']:.0f} / {row.figures['triples']:.0f}" if row is not None and row.figures else ""
+
+
+def _busy(row: Row | None) -> str:
+    return seconds(row.ours.cpu).replace(" ", "\u00a0") if row is not None and row.ours is not None else ""
 
 
 def curve(record: Recorded, name: str) -> str:
@@ -140,6 +175,7 @@ def parts(record: Recorded) -> dict[str, str]:
         "example": worked_example(record),
         "hundred million": _table(record.rows("hundred_million"), memory=True),
         "other libraries": _table(record.rows("rivals")),
+        "views": scores(record),
         **{name: curve(record, name) for name in CURVES},
     }
 

@@ -26,10 +26,10 @@ STYLE = ROOT / "src" / "incrowd" / "reports" / "style.css"
 PARTS: dict[str, tuple[str, ...]] = {
     "Tutorials": ("tutorial-census", "tutorial-hospital", "tutorial-survey"),
     "How to": (
-        *("choosing", "planning", "hierarchies", "sources", "spark", "audit", "signing", "studio"),
+        *("choosing", "planning", "views", "hierarchies", "sources", "spark", "audit", "signing", "studio"),
         *("from-csv", "from-arx", "from-sdcmicro", "from-opendp"),
     ),
-    "Reference": ("commands", "policy", "ledger", "certificate", "python", "measures", "errors"),
+    "Reference": ("commands", "policy", "ledger", "certificate", "python", "estimates", "measures", "errors"),
     "Explanation": (
         *("idea", "guarantees", "reading-a-certificate", "adversaries", "pram", "local", "sampling"),
         *("cost", "proofs", "errata", "limits", "architecture"),

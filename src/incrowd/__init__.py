@@ -13,7 +13,9 @@ from incrowd._version import __version__
 
 if TYPE_CHECKING:
     from incrowd.api import (
+        advise,
         audit,
+        combine,
         draft_policy,
         estimate,
         frontier,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
         plan_crowd,
         plan_pram,
         plan_sample,
+        plan_views,
         policy_levels,
         release,
         release_copies,
@@ -56,7 +59,9 @@ __all__ = [
     "Release",
     "StreamSampler",
     "__version__",
+    "advise",
     "audit",
+    "combine",
     "draft_policy",
     "estimate",
     "frontier",
@@ -66,6 +71,7 @@ __all__ = [
     "plan_crowd",
     "plan_pram",
     "plan_sample",
+    "plan_views",
     "policy_levels",
     "release",
     "release_copies",

@@ -257,9 +257,10 @@ def test_survival_is_the_expected_number_of_records_published():
 @settings(max_examples=40, deadline=None)
 @given(tables(), st.integers(1, 8), st.floats(0.05, 0.95), st.booleans(), st.data())
 def test_the_sensitivity_that_is_used_covers_every_neighbour(table, k, beta, greedy, data):
-    """What `choose` hands to the noisy max is at least what one record changes, in both of its ways to search."""
+    """What `choose` hands to the noisy max is at least what one person changes, in both of its ways to search."""
     lattice, codes, counts = table
-    extra = [data.draw(st.integers(0, len(ladder.maps[0]) - 1)) for ladder in lattice.ladders]
+    rows = data.draw(st.integers(1, 3))  # of the person who is added, in any cells
+    extra = [[data.draw(st.integers(0, len(ladder.maps[0]) - 1)) for _ in range(rows)] for ladder in lattice.ladders]
     more = [np.append(c, e) for c, e in zip(codes, extra, strict=True)]
     seen = []
 
@@ -268,14 +269,36 @@ def test_the_sensitivity_that_is_used_covers_every_neighbour(table, k, beta, gre
         return 0
 
     with patch.object(choice, "noisy_max", noisy_max), patch.object(choice, "ENUMERATED", 0 if greedy else 10**6):
-        for columns, sizes in ((codes, counts), (more, np.append(counts, 1))):
-            choice.choose(lattice, columns, sizes, k=k, beta=beta, epsilon=1.0)
+        for columns, sizes in ((codes, counts), (more, np.append(counts, [1] * rows))):
+            choice.choose(lattice, columns, sizes, k=k, beta=beta, epsilon=1.0, rows=rows)
     half = len(seen) // 2
     for (before, sensitivity, share), (after, same, _) in zip(seen[:half], seen[half:], strict=True):
         assert sensitivity == same
         assert ((after - before) >= 0).all()
         assert ((after - before) <= sensitivity).all()
         assert share * half <= 1.0
+
+
+def equal_records(columns):
+    """A lattice of columns with eight values and three levels above them, and a million records that are all alike."""
+    maps = tuple(np.arange(8) // width for width in (1, 2, 4, 8))
+    weights = tuple(
+        np.full(len(set(m)), (8 - w) * (WEIGHT_ONE // columns) // 7) for m, w in zip(maps, (1, 2, 4, 8), strict=True)
+    )
+    return Lattice([Ladder(maps, weights)] * columns), [np.array([3])] * columns, np.array([10**6])
+
+
+def test_many_columns_of_equal_records_keep_everything():
+    lattice, columns, counts = equal_records(14)
+    assert lattice.size > choice.ENUMERATED
+    assert choice.choose(lattice, columns, counts, k=20, beta=0.4, epsilon=5.0) == (0,) * 14
+
+
+def test_steps_follow_the_columns_and_the_budget():
+    lattice, _, _ = equal_records(14)
+    assert choice.steps_of(lattice, 1.0) == 14
+    assert choice.steps_of(lattice, 0.1) == 8
+    assert choice.steps_of(lattice, 0.001) == 1
 
 
 def test_weights_beyond_the_agreed_unit_are_refused():

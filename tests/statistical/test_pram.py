@@ -13,8 +13,9 @@ from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.pram import draw as pram
 from incrowd.mechanisms.pram.blocks import Block, as_drawn
 from incrowd.mechanisms.pram.estimate import tabulate
-from incrowd.mechanisms.pram.inversion import NORMAL_95, invert
+from incrowd.mechanisms.pram.inversion import invert
 from incrowd.randomness import RandomSource
+from incrowd.theory.intervals import NORMAL_95
 from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix
 
 pytestmark = pytest.mark.statistical

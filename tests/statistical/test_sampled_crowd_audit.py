@@ -7,15 +7,20 @@ suppressed for itself. The bounds used are wrong with probability 1e-6 each.
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.draw import run
-from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, solve
 from incrowd.papers.attacks.audit import audit
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.releases.pipeline import count_table
 from incrowd.theory.crowd import exact_delta
 
 RUNS = 1_000_000
@@ -87,3 +92,62 @@ def test_publishing_the_suppressed_count_is_caught():
 
     found = audit(published_and_suppressed(1), published_and_suppressed(0), EPSILON)
     assert found.delta_at_least > 0.9 * BETA > exact_delta(K, BETA, EPSILON)
+
+
+# --- people with several rows ---------------------------------------------------------------------------------------
+
+ROWS = 3
+
+
+def worst_others(k, beta, epsilon, rows):
+    """Of how many other rows a cell is in which a person's rows show most, found by trying."""
+    from scipy.stats import binom
+
+    sizes = np.arange(k - 1, 20 * k)
+    return int(sizes[np.argmax(binom.sf(k - 1, sizes + rows, beta) - math.exp(epsilon) * binom.sf(k - 1, sizes, beta))])
+
+
+def released_counts(people, rows, beta=BETA, at_most=ROWS):
+    """The counts that real releases show of a million cells, each with some people of one row and one of `rows`.
+
+    The table goes the whole way: an engine limits the rows of each person, and the mechanism draws as it settled.
+    """
+    policy = Policy.from_text(
+        "incrowd: 1\nattributes: {who: {role: drop}, a: {type: integer, domain: {from: 0, to: 999}}}\n"
+        f"people: {{column: who, at_most: {at_most}}}\n"
+        f"release: {{mechanism: sampled_crowd, epsilon: {EPSILON}, delta: 0.05, beta: {beta}}}\n"
+    )
+    cell = np.repeat(np.arange(1000), people + rows)
+    place = np.tile(np.arange(people + rows), 1000)
+    frame = pd.DataFrame({"who": cell * 10_000 + np.minimum(place, people), "a": cell})
+    attributes = codings(policy)
+    mechanism = mechanism_named("sampled_crowd")
+    settings = mechanism.settle(policy, attributes, 1)
+    table = count_table(frame, policy, attributes, progress=lambda _: None, show_values=False)
+    shown = np.zeros((200, 1000), dtype=np.int64)
+    for run_number in range(len(shown)):
+        drawn = run(table, attributes, settings.fixed, settings.crowd, RandomSource())
+        (column,) = drawn.published.columns
+        shown[run_number, column.codes] = drawn.published.counts
+    return shown.ravel(), settings.crowd
+
+
+def test_people_with_several_rows_are_covered_and_a_twin_that_ignores_them_is_caught():
+    """Two hundred releases of a thousand cells; in each cell a person has ten rows, of which three count, or none."""
+    settings = solve(SampledCrowd(mechanism="sampled_crowd", epsilon=EPSILON, delta=0.05, beta=BETA), Persons(ROWS))
+    others = worst_others(settings.k, BETA, EPSILON, ROWS)
+    (with_her, said), (without, _) = released_counts(others, 10), released_counts(others, 0)
+    assert said.k == settings.k
+    found = audit(with_her, without, EPSILON).delta_at_least
+    assert 0.6 * said.exact_delta < found <= said.exact_delta
+    # The twin keeps k for one row each, and lets three rows of each person count.
+    twin = solve(SampledCrowd(mechanism="sampled_crowd", epsilon=EPSILON, delta=0.05, beta=BETA))
+    assert twin.k < settings.k
+    others = worst_others(twin.k, BETA, EPSILON, ROWS)
+    source = RandomSource()
+
+    def drawn(n):
+        sampled = source.binomial(np.full(200_000, n), BETA)
+        return np.where(sampled >= twin.k, sampled, 0)
+
+    assert audit(drawn(others + ROWS), drawn(others), EPSILON).delta_at_least > 1.5 * twin.delta

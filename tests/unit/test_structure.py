@@ -23,6 +23,7 @@ LAYERS = {
         "domain",
         "policy",
         "randomness",
+        "noise",
         "histogram",
         "marginals",
         "hierarchy",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from incrowd.api.ledger import ledger_accept_loss, ledger_add, ledger_budget, ledger_datasets, ledger_statement
 from incrowd.api.pages import (
     confirm,
     draw_column,
@@ -37,7 +38,7 @@ from incrowd.auditing.tables import audit
 from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.files import named
 from incrowd.core.machine import require_address_space
-from incrowd.core.server import HEADERS as SERVICE_HEADERS
+from incrowd.papers.examples.survey import write_survey
 from incrowd.releases.pipeline import (
     Progress,
     count_table,
@@ -46,33 +47,42 @@ from incrowd.releases.pipeline import (
     release_copies,
     release_folders,
 )
-from incrowd.survey.publish import collect, is_loopback, make_questionnaire, publish_collected, serve_application
-from incrowd.theory.crowd import CrowdPlan, FrontierPoint, frontier
-from incrowd.theory.crowd import plan as plan_crowd
-from incrowd.theory.profile import Relation
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from incrowd.auditing.audit import Audit as Audit
+    from incrowd.auditing.requiring import RuleOutcome as RuleOutcome
     from incrowd.comparison import Compared as Compared
+    from incrowd.comparison.advice import Advised as Advised
+    from incrowd.comparison.advice import Alternative as Alternative
     from incrowd.comparison.tables import Looked as Looked
+    from incrowd.core.server import HEADERS as SERVICE_HEADERS
     from incrowd.drafting import Draft as Draft
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.mechanisms.base import Concern as Concern
     from incrowd.mechanisms.base import Estimates as Estimates
     from incrowd.mechanisms.certificate import AnyCertificate as AnyCertificate
     from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
     from incrowd.mechanisms.sample.advice import Advice as Advice
     from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
     from incrowd.mechanisms.sampled_crowd.plan import Amplification, plan_amplify
+    from incrowd.mechanisms.views.plan import ViewsBudget, plan_views
     from incrowd.papers.attacks.stories import Attack as Attack
     from incrowd.papers.gallery import Figure as Figure
     from incrowd.policy import Policy
-    from incrowd.releases.statements import AccountStatement
+    from incrowd.releases.combining import combine
+    from incrowd.releases.release import Release as Release
     from incrowd.releases.verify import Verification as Verification
+    from incrowd.sources.crowds import PeopleInGroups as PeopleInGroups
     from incrowd.survey import Questionnaire as Questionnaire
+    from incrowd.survey.publish import collect, is_loopback, make_questionnaire, publish_collected, serve_application
+    from incrowd.theory.concentrated import TreePlan, plan_tree
+    from incrowd.theory.crowd import CrowdPlan, FrontierPoint, frontier
+    from incrowd.theory.crowd import plan as plan_crowd
+    from incrowd.theory.profile import Relation
 
 __all__ = [
     "SERVICE_HEADERS",
@@ -82,10 +92,14 @@ __all__ = [
     "PramPlan",
     "Relation",
     "SamplePlan",
+    "TreePlan",
+    "ViewsBudget",
+    "advise",
     "advise_sample",
     "audit",
     "certificate_schema",
     "collect",
+    "combine",
     "compare",
     "confirm",
     "count_rows",
@@ -115,6 +129,8 @@ __all__ = [
     "plan_crowd",
     "plan_pram",
     "plan_sample",
+    "plan_tree",
+    "plan_views",
     "policy_from_text",
     "policy_levels",
     "policy_outline",
@@ -140,23 +156,42 @@ __all__ = [
     "verify",
     "write_example",
     "write_survey",
+    "write_visits",
 ]
 
-_PLANS = {
-    "PramPlan": "pram",
-    "plan_pram": "pram",
-    "SamplePlan": "sample",
-    "plan_sample": "sample",
-    "Amplification": "sampled_crowd",
-    "plan_amplify": "sampled_crowd",
+# Where a name is defined, and what it is called there if not the same.
+_HOMES = {
+    "Amplification": "incrowd.mechanisms.sampled_crowd.plan",
+    "CrowdPlan": "incrowd.theory.crowd",
+    "FrontierPoint": "incrowd.theory.crowd",
+    "PramPlan": "incrowd.mechanisms.pram.plan",
+    "Relation": "incrowd.theory.profile",
+    "SERVICE_HEADERS": "incrowd.core.server:HEADERS",
+    "SamplePlan": "incrowd.mechanisms.sample.plan",
+    "TreePlan": "incrowd.theory.concentrated",
+    "ViewsBudget": "incrowd.mechanisms.views.plan",
+    "collect": "incrowd.survey.publish",
+    "combine": "incrowd.releases.combining",
+    "frontier": "incrowd.theory.crowd",
+    "is_loopback": "incrowd.survey.publish",
+    "make_questionnaire": "incrowd.survey.publish",
+    "plan_amplify": "incrowd.mechanisms.sampled_crowd.plan",
+    "plan_crowd": "incrowd.theory.crowd:plan",
+    "plan_pram": "incrowd.mechanisms.pram.plan",
+    "plan_sample": "incrowd.mechanisms.sample.plan",
+    "plan_tree": "incrowd.theory.concentrated",
+    "plan_views": "incrowd.mechanisms.views.plan",
+    "publish_collected": "incrowd.survey.publish",
+    "serve_application": "incrowd.survey.publish",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Planners are imported when they are first used, so that the command line starts fast."""
-    if name not in _PLANS:
+    """What not every command needs is imported when it is first used, so that the command line starts fast."""
+    if name not in _HOMES:
         raise AttributeError(f"module 'incrowd.api' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"incrowd.mechanisms.{_PLANS[name]}.plan"), name)
+    module, _, there = _HOMES[name].partition(":")
+    return getattr(importlib.import_module(module), there or name)
 
 
 def read_counts(path: str | Path) -> NDArray[np.int64]:
@@ -198,10 +233,11 @@ def count_rows(data: Any, columns: Sequence[str] | None = None, **reading: Any) 
     return distinct_counts(open_source(data, **reading), columns)
 
 
-def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan | Compared, path: str | Path) -> Path:
-    """Draw a plan's trade-off, or a comparison, as an SVG file."""
+def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan | Compared | Advised, path: str | Path) -> Path:
+    """Draw a plan's trade-off, a comparison, or advice, as an SVG file."""
     from incrowd.comparison import Compared
-    from incrowd.comparison.chart import draw
+    from incrowd.comparison.advice import Advised
+    from incrowd.comparison.chart import draw, draw_advice
     from incrowd.core.files import write_whole
 
     if Path(path).suffix.lower() != ".svg":
@@ -210,7 +246,11 @@ def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan | Compare
             code="parameter-range",
             remedy="Name the file something.svg; every browser opens it.",
         )
-    return write_whole(path, (draw(plan) if isinstance(plan, Compared) else plan_chart(plan)).encode())
+    if isinstance(plan, Advised):
+        picture = draw_advice(plan)
+    else:
+        picture = draw(plan) if isinstance(plan, Compared) else plan_chart(plan)
+    return write_whole(path, picture.encode())
 
 
 def look_at(
@@ -255,14 +295,58 @@ def advise_sample(looked: Looked, *, epsilon: float, delta: float, rows_unknown:
 
 
 def compare(
-    looked: Looked, *, epsilons: Sequence[float], delta: float, runs: int = 5, progress: Progress | None = None
+    looked: Looked,
+    *,
+    epsilons: Sequence[float],
+    delta: float | None = None,
+    runs: int = 5,
+    progress: Progress | None = None,
 ) -> Compared:
-    """The errors of four ways to publish a table, at comparable promises. For the publisher's eyes only."""
+    """The errors of five ways to publish a table, at comparable promises. For the publisher's eyes only.
+
+    Without a `delta` it is the policy's, or 0.001 if there is none.
+    """
     from incrowd import comparison as comparing
 
+    chosen = delta if delta is not None else looked.delta if looked.delta is not None else comparing.DELTA
     return comparing.compare(
-        looked.table, epsilons=epsilons, delta=delta, runs=runs, observed=looked.observed, progress=progress
+        looked.of_single_rows(), epsilons=epsilons, delta=chosen, runs=runs, observed=looked.observed, progress=progress
     )
+
+
+def advise(
+    policy: Policy | str | Path,
+    data: Any = None,
+    *,
+    show_values: bool = False,
+    table: str | None = None,
+    engine: str | None = None,
+    most_cells: int | None = None,
+    progress: Progress | None = None,
+) -> Advised:
+    """What a policy gives, and what other columns, levels, ε or mechanisms would. For the publisher's eyes only.
+
+    Each alternative is carried out on the true table and scored by the counts of one, two and three columns that its
+    release tells. Nothing is charged and nothing is written.
+
+    Args:
+        policy: a policy, or the name of its file.
+        data: the table; by default what the policy names.
+        show_values: let error messages show values from the data.
+        table: as for `release`.
+        engine: as for `release`.
+        most_cells: as for `release`.
+        progress: called with what is being done and the part of it that is done.
+    """
+    from incrowd.comparison.advice import advise
+    from incrowd.releases.pipeline import read_policy
+
+    def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
+        tell = (lambda _: None) if progress is None else (lambda part: progress("reading", part))
+        reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
+        return count_table(data, policy, attributes, progress=tell, **reading)
+
+    return advise(read_policy(policy), count, progress=progress)
 
 
 # --- after the release --------------------------------------------------------------------------------------------
@@ -283,19 +367,26 @@ def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous
 
 
 def estimate(
-    folder: str | Path, by: str | Sequence[str], *, method: str | None = None, mean: str | None = None
+    published: str | Path | Release,
+    by: str | Sequence[str],
+    *,
+    method: str | None = None,
+    mean: str | None = None,
+    total: int | None = None,
 ) -> Estimates:
-    """A cross-tabulation of the population from a published folder, with standard errors.
+    """A cross-tabulation of the population from a release, with intervals that hold.
 
     Args:
-        folder: the published one.
+        published: a release, or the folder that it was published in, which must pass its own checks.
         by: the columns, or the only one.
         method: for randomised releases: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too.
-        mean: for randomised releases: a column whose mean is wanted in each group.
+        mean: a column of numbers whose mean is wanted in each group.
+        total: how many people there are in all, if that is known from elsewhere: upper ends become smaller.
     """
     from incrowd.releases import estimate as estimating
 
-    return estimating.estimate(folder, [by] if isinstance(by, str) else by, method=method, mean=mean)
+    names = [by] if isinstance(by, str) else by
+    return estimating.estimate(published, names, method=method, mean=mean, total=total)
 
 
 def make_keys(secret: str | Path, public: str | Path) -> str:
@@ -330,77 +421,6 @@ def save_audit(audit: Audit, path: str | Path) -> Path:
     return write_whole(path, audit_report(audit), private=True)
 
 
-# --- the ledger ---------------------------------------------------------------------------------------------------
-
-
-def ledger_statement(path: str | Path, dataset: str) -> AccountStatement:
-    """What has been spent on a dataset, and what is left."""
-    from incrowd.releases.ledger import Ledger
-
-    return Ledger(path, create=False).statement(dataset)
-
-
-def ledger_datasets(path: str | Path) -> tuple[str, ...]:
-    """The datasets that a ledger knows."""
-    from incrowd.releases.ledger import Ledger
-
-    return Ledger(path, create=False).datasets()
-
-
-def ledger_budget(
-    path: str | Path,
-    dataset: str,
-    *,
-    epsilon: float,
-    delta: float,
-    relation: str = Relation.ADD_REMOVE,
-    rule: str = "sum",
-    unit: str | None = None,
-) -> AccountStatement:
-    """Set what may be spent on a dataset, in a ledger that is made if there is none.
-
-    Args:
-        path: the ledger's file.
-        dataset: its name in the ledger.
-        epsilon: all that may ever be spent.
-        delta: all that may ever be spent.
-        relation: which tables count as neighbours.
-        rule: how releases are counted, "sum", "order" or "unit"; fixed with the first release.
-        unit: for the rule "unit": "k=17,beta=0.3", or "epsilon=0.1,delta=0".
-    """
-    from incrowd.mechanisms.promises import Budget, as_unit
-    from incrowd.releases.ledger import Ledger
-
-    measured_in = None if unit is None else as_unit(unit, relation)
-    Budget(epsilon, delta, Relation(relation), rule, measured_in)  # type: ignore[arg-type] # before a file is made
-    ledger = Ledger(path)
-    ledger.set_budget(dataset, epsilon, delta, relation, rule, measured_in)
-    return ledger.statement(dataset)
-
-
-def ledger_add(
-    path: str | Path, dataset: str, *, epsilon: float, delta: float, relation: str, description: str
-) -> AccountStatement:
-    """Record a release that was made elsewhere, in a ledger that is there."""
-    from incrowd.mechanisms.promises import Entry, Point
-    from incrowd.releases.ledger import Ledger
-
-    entry = Entry("external", Point(epsilon, delta, Relation(relation)), description)
-    ledger = Ledger(path, create=False)
-    ledger.charge(dataset, entry)
-    return ledger.statement(dataset)
-
-
-def ledger_accept_loss(path: str | Path) -> tuple[str, ...]:
-    """Give up what is remembered of a ledger that is lost, or of which an older copy has to do.
-
-    What it spent stays spent. Returned is what was last seen, so that it can be recorded again with `ledger_add`.
-    """
-    from incrowd.releases.ledger import accept_loss
-
-    return tuple(str(seen) for seen in accept_loss(path))
-
-
 # --- policies and examples ----------------------------------------------------------------------------------------
 
 
@@ -414,6 +434,7 @@ def draft_policy(
     encoding: str | None = None,
     table: str | None = None,
     engine: str | None = None,
+    codebook: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Draft:
     """Look at a table and draft a policy for it, saying what a person must decide.
@@ -430,6 +451,8 @@ def draft_policy(
         encoding: of a text file; UTF-8 if not given.
         table: the table that is meant, in a database that holds several, or in Spark's catalogue.
         engine: the Spark cluster that reads the table. Of a large one, only a part is looked at.
+        codebook: a file that says what codes mean (CSV or JSON). By default one that lies beside the table, if its name
+            ends in codebook.csv or codebook.json. Hierarchies that lie there are used too (adult_hierarchy_age.csv).
         progress: called with what is being done and the part of it that is done.
     """
     from incrowd.drafting import draft
@@ -443,6 +466,7 @@ def draft_policy(
         encoding=encoding,
         table=table,
         engine=engine,
+        codebook=codebook,
         progress=None if progress is None else lambda part: progress("reading", part),
     )
 
@@ -514,8 +538,8 @@ def gallery(
     return draw(folder, only, material, progress)
 
 
-def write_survey(path: str | Path, *, overwrite: bool = False) -> list[Path]:
-    """Write the policy of the example survey and, beside it, the wording of its questions."""
-    from incrowd.papers.examples.survey import write_survey
+def write_visits(path: str | Path, patients: int, *, overwrite: bool = False) -> list[Path]:
+    """Write the example's visits to a hospital and, beside them, their policy."""
+    from incrowd.papers.examples.visits import write_visits
 
-    return write_survey(path, overwrite=overwrite)
+    return write_visits(path, patients, overwrite=overwrite)

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 from incrowd.auditing.contributions import Contribution, MinimalUniques, contributions, minimal_uniques
 from incrowd.auditing.disclosure import Disclosure, disclosure
 from incrowd.auditing.reidentification import Population, Risks, risks
+from incrowd.auditing.requiring import RuleOutcome, required
+from incrowd.auditing.runs import alike
 from incrowd.auditing.spelling import DEFAULT, Suspect
 from incrowd.core.errors import DataError, ParameterError
 from incrowd.histogram import Column, Histogram
+from incrowd.sources.crowds import PeopleInGroups
 from incrowd.sources.observed import natural_order
 
 
@@ -51,6 +54,7 @@ class Audit:
         others_as_quasi: whether, for each sensitive attribute, the other ones counted as known.
         notes: what to keep in mind when reading the figures.
         sizes: the records of each group.
+        people: how many people are in the groups, if it is known whose each record is.
     """
 
     records: int
@@ -66,6 +70,7 @@ class Audit:
     others_as_quasi: bool
     notes: tuple[str, ...]
     sizes: NDArray[np.int64] = field(compare=False, repr=False)
+    people: PeopleInGroups | None = None
 
     @property
     def l_diversity(self) -> int | None:
@@ -85,6 +90,15 @@ class Audit:
             found[belief.adversary] = max(found.get(belief.adversary, 1.0), belief.ratio)
         return found
 
+    @property
+    def smallest_alike(self) -> list[tuple[SmallestGroup, int]]:
+        """The smallest groups, those that look alike by the first of them and their number."""
+        return alike(self.smallest, lambda group: (group.size, group.labels))
+
+    def require(self, *rules: str) -> tuple[RuleOutcome, ...]:
+        """What it has of what is required, as in ``require("k=5,l=2")``: each with `holds`."""
+        return required(self, rules)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, by name, for JSON."""
         return {
@@ -93,6 +107,7 @@ class Audit:
             "missing": self.missing,
             "groups": self.groups,
             "k": self.k,
+            "people": None if self.people is None else asdict(self.people),
             "l_diversity": self.l_diversity,
             "t_closeness": self.t_closeness,
             "belief_ratio": self.belief_ratio,

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.auditing.grouping import Grouping, Kinds
+from incrowd.auditing.runs import alike
 from incrowd.auditing.spelling import Suspect
 from incrowd.core.errors import InternalError, ParameterError
 from incrowd.histogram import Histogram
@@ -180,6 +181,11 @@ class Disclosure:
     beliefs: tuple[Belief, ...]
     worst: tuple[WorstGroup, ...]
     stubbornness: tuple[StubbornnessPoint, ...]
+
+    @property
+    def worst_alike(self) -> list[tuple[WorstGroup, int]]:
+        """The worst groups, those that look alike by the first of them and their number."""
+        return alike(self.worst, lambda group: replace(group, group=0))
 
 
 def disclosure(

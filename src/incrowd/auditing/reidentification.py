@@ -108,12 +108,16 @@ class PopulationUniques:
         in_population: how many there are in the whole population, where that is told.
         estimator: how this was found; an estimate says so.
         exact: whether it was counted.
+        believed: whether this is the number to believe. Of two estimates that is Zayatz's: in samples of real tables
+            the truth lay between the model's and it, near it from a rate of 20% on, and below it else. So it errs on
+            the safe side, and the model by a factor of up to forty on the other.
     """
 
     in_table: float
     in_population: float | None
     estimator: str
     exact: bool
+    believed: bool
 
 
 @dataclass(frozen=True)
@@ -214,7 +218,11 @@ def risks(sizes: Integers, population: Population | None = None, threshold: floa
         journalist = _risk(sizes, 1.0 / population.sizes, limit, f"1/F, F {population.estimator}")
         if population.how == "table":
             alone = float(np.count_nonzero((sizes == 1) & (population.sizes == 1)))
-            uniques.append(PopulationUniques(alone, float(population.uniques or 0), population.estimator, exact=True))
+            uniques.append(
+                PopulationUniques(
+                    alone, float(population.uniques or 0), population.estimator, exact=True, believed=True
+                )
+            )
         else:
             rates = sizes / population.sizes
             model = "E[1/F] of Benedetti and Franconi’s negative binomial model, from the estimated F"
@@ -284,6 +292,7 @@ def _estimated_uniques(sizes: Integers, rates: Floats, people: float) -> list[Po
             "an estimate by the negative binomial model: each record alone in its group is about such a person with "
             "the probability that it was sampled",
             exact=False,
+            believed=False,
         ),
         PopulationUniques(
             records * share,
@@ -291,6 +300,7 @@ def _estimated_uniques(sizes: Integers, rates: Floats, people: float) -> list[Po
             "an estimate after Zayatz: sizes of groups in the population distributed as in the table, records drawn "
             "with equal probability",
             exact=False,
+            believed=True,
         ),
     ]
 

@@ -29,6 +29,7 @@ from incrowd.reports.page import (
     tag,
 )
 from incrowd.reports.svg import Axis, Line, line_chart
+from incrowd.sources.crowds import PeopleInGroups
 
 _MOST_BARS = 12
 _CURVE_GROUPS = 10
@@ -43,10 +44,13 @@ def audit_report(audit: Audit) -> bytes:
         Fact("alone", percent(uniques / audit.records), count(uniques, "record", "records")),
         Fact("mean risk", _risk(audit.risks.prosecutor.mean), "of being found, by a prosecutor"),
     ]
+    if audit.people is not None:
+        facts.insert(2, Fact("people", number(audit.people.k), "in the smallest group"))
     if audit.l_diversity is not None and audit.t_closeness is not None:
         facts.append(Fact("ℓ", number(audit.l_diversity), "different values in every group"))
         facts.append(Fact("t", number(audit.t_closeness, 3), "largest distance from the table"))
     sections = [
+        *(() if audit.people is None else (PageSection("people", "People, not rows", tuple(_people(audit.people))),)),
         PageSection("found", "How easily people are found", tuple(_risks(audit))),
         PageSection("columns", "Which columns make people stand out", tuple(_columns(audit))),
         *(
@@ -73,6 +77,32 @@ def audit_report(audit: Audit) -> bytes:
         closing=f"{MARKING}. This page is as confidential as the table that it is about.",
         marking=MARKING,
     ).render()
+
+
+def _people(people: PeopleInGroups) -> list[Content]:
+    parts: list[Content] = [
+        paragraph(
+            f"{count(people.people, 'person has', 'people have')} the records, up to {number(people.most_rows)} each. "
+            f"The smallest group is of {count(people.k, 'person', 'people')}: a group of many records may be one "
+            "person's. All other figures on this page count records."
+        ),
+        paragraph(
+            f"{count(people.one_person_groups, 'group is', 'groups are')} of one person each, with "
+            f"{count(people.one_person_records, 'record', 'records')}. Whoever knows that somebody is in such a group "
+            "knows whose all its records are."
+        ),
+    ]
+    if people.one_person:
+        rows: list[list[Content]] = [
+            [number(g.records), *([] if g.labels is None else [markup([label(v), " "]) for v in g.labels.values()])]
+            for g in people.one_person
+        ]
+        head = ["records", *(people.one_person[0].labels or ())]
+        parts.append(table("The largest groups of one person", head, rows, numbers=(0,)))
+    if people.without_identifier:
+        missing = count(people.without_identifier, "record does", "records do")
+        parts.append(paragraph(f"{missing} not say whose: each was taken for a person."))
+    return parts
 
 
 # --- being found ----------------------------------------------------------------------------------------------------
@@ -151,11 +181,12 @@ def _risks(audit: Audit) -> list[Content]:
         parts.append(
             table(
                 "People like nobody else",
-                ["records about them", "in the population", "how it was found out"],
+                ["records about them", "in the population", "to be believed", "how it was found out"],
                 [
                     [
                         number(round(u.in_table, 1)),
                         "" if u.in_population is None else number(round(u.in_population, 1)),
+                        "this one" if u.believed else "too low, as a rule",
                         u.estimator,
                     ]
                     for u in risks.population_uniques
@@ -362,9 +393,9 @@ def _worst(d: Disclosure) -> Html:
     names = [*map(label, shown), "mostly"] if shown is not None else []
     head = ["group", "records", "values", "largest share", "t", *(f"ratio {i + 1}" for i in range(len(d.beliefs)))]
     rows: list[list[Content]] = []
-    for w in d.worst:
+    for w, groups in d.worst_alike:
         row: list[Content] = [
-            number(w.group),
+            _group(w.group, groups),
             number(w.size),
             number(w.distinct),
             percent(w.largest_share),
@@ -375,14 +406,18 @@ def _worst(d: Disclosure) -> Html:
             row += [*map(label, w.labels.values()), label(w.commonest)]
         rows.append(row)
     numbers = range(len(head))
-    return table(f"The worst {len(rows)} of {number(d.groups)} groups", [*head, *names], rows, numbers=numbers)
+    return table(f"The worst {len(d.worst)} of {number(d.groups)} groups", [*head, *names], rows, numbers=numbers)
+
+
+def _group(first: int, groups: int) -> str:
+    return number(first) if groups == 1 else f"{number(first)} and {number(groups - 1)} alike"
 
 
 def _smallest(audit: Audit) -> Html:
     shown = audit.smallest[0].labels if audit.smallest else None
     rows: list[list[Content]] = [
-        [number(g.group), number(g.size), *(map(label, g.labels.values()) if g.labels is not None else ())]
-        for g in audit.smallest
+        [_group(g.group, groups), number(g.size), *(map(label, g.labels.values()) if g.labels is not None else ())]
+        for g, groups in audit.smallest_alike
     ]
     names = [] if shown is None else [*map(label, shown)]
     return table("The smallest groups", ["group", "records", *names], rows, numbers=(0, 1))

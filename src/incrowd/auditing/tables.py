@@ -30,6 +30,7 @@ def audit(
     sampling_rate: float | None = None,
     population: Any = None,
     population_table: str | None = None,
+    people: str | Sequence[str] = (),
     threshold: float = 0.2,
     worst: int = 10,
     show_values: bool = False,
@@ -50,6 +51,8 @@ def audit(
         sampling_rate: the part of the population that is in the table.
         population: a table of the whole population, with the same quasi-identifiers. It is read by the same engine.
         population_table: which table is meant there; without `population`, in the place where the data are.
+        people: the column that says whose a row is, or several that do so together, where a person may have several
+            rows: then people are counted in each group as well.
         threshold: the risk above which records are counted.
         worst: how many of the worst groups to list.
         show_values: whether the result may hold values of the table.
@@ -60,6 +63,7 @@ def audit(
     from incrowd.auditing import audit as auditing
     from incrowd.auditing.spelling import DEFAULT, read_adversary
     from incrowd.sources import open_source
+    from incrowd.sources.crowds import people_in_groups
     from incrowd.sources.observed import count_observed
 
     def tell(what: str, part: float) -> None:
@@ -92,8 +96,10 @@ def audit(
     declared = domains if isinstance(domains, Mapping) else domains_meant(domains, secret)
     tell("reading", 0.0)
     observed = count_observed(source, [*known, *secret], weights=weights)
+    whose = columns_meant(people, there)
+    crowds = people_in_groups(source, known, whose, worst=worst, show_values=show_values) if whose else None
     tell("auditing", 0.5)
-    return auditing.audit(
+    found = auditing.audit(
         observed.histogram,
         known,
         secret,
@@ -106,6 +112,7 @@ def audit(
         worst=worst,
         show_values=show_values,
     )
+    return found if crowds is None else replace(found, people=crowds)
 
 
 def _with_what_she_saw(suspect: Suspect, sensitive: Sequence[str]) -> Suspect:

@@ -16,10 +16,12 @@ from incrowd.cli._shell import open_streams, run, stop_on_signals
 VERBS = {
     "init": ("incrowd.cli.init:init", "Draft a policy from a file, saying what a person must decide."),
     "plan": ("incrowd.cli.plan:plan", "Find parameters that keep a promise, before touching any data."),
-    "compare": ("incrowd.cli.compare:compare", "The errors of four ways to publish a table, side by side."),
+    "advise": ("incrowd.cli.advise:advise", "What other columns, levels, ε or mechanisms would give."),
+    "compare": ("incrowd.cli.compare:compare", "The errors of five ways to publish a table, side by side."),
     "release": ("incrowd.cli.release:release", "Publish a table as its policy says."),
     "verify": ("incrowd.cli.verify:verify", "Check a release against its certificate."),
     "estimate": ("incrowd.cli.estimate:estimate", "Tabulate the population from a release."),
+    "combine": ("incrowd.cli.combine:combine", "Draw another synthetic table from published views."),
     "audit": ("incrowd.cli.audit:audit", "What a table gives away, whoever published it."),
     "ledger": ("incrowd.cli.ledger:ledger", "What has been spent on a dataset, and what is left."),
     "attack": ("incrowd.cli.attack:attack", "Show an unsafe method being broken."),

@@ -235,7 +235,12 @@ def safe(text: object) -> str:
     """Text from a file or a table, for the terminal: no markup, no control characters."""
     from rich.markup import escape
 
-    return escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text)))
+    return escape(printable(text))
+
+
+def printable(text: object) -> str:
+    """Text without control characters."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(text))
 
 
 @contextmanager

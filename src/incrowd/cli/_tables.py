@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-Verb = Callable[..., None]
+Verb = Callable[..., int | None]
 
 _PLACE = {
     "table": click.option(
@@ -57,10 +57,10 @@ def require_data(data: str | None, reading: dict[str, Any]) -> None:
 
 def _with_options(verb: Verb, options: Mapping[str, Callable[[Verb], Verb]]) -> Verb:
     @functools.wraps(verb)
-    def collected(**given: Any) -> None:
+    def collected(**given: Any) -> int | None:
         reading = {name: given.pop(name) for name in options}
         reading["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(reading.get("delimiter") or "", reading.get("delimiter"))
-        verb(**given, reading={name: value for name, value in reading.items() if value is not None})
+        return verb(**given, reading={name: value for name, value in reading.items() if value is not None})
 
     made: Verb = collected
     for option in reversed(list(options.values())):

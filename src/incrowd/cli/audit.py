@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
+from incrowd.cli._shell import DONE, FAILED, emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
 from incrowd.core.numbers import number
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from incrowd.api import Audit
+    from incrowd.api import Audit, PeopleInGroups, RuleOutcome
 
 
 @click.command()
@@ -34,8 +36,12 @@ if TYPE_CHECKING:
 @click.option("--sampling-rate", type=float, help="The part of the population that is in the table.")
 @click.option("--population", help="A table of the whole population, with the same quasi-identifiers.")
 @click.option("--population-table", help="The table that is meant there, or where DATA is.")
+@click.option("--people", multiple=True, help="The column that says whose a row is, if a person may have several.")
 @click.option("--threshold", type=float, default=0.2, show_default=True, help="Count records with a higher risk.")
 @click.option("--worst", type=click.IntRange(0), default=10, show_default=True, help="How many groups to list.")
+@click.option(
+    "--require", "rules", multiple=True, help="What the table must have, as in k=5,l=2; if not, the exit code is 3."
+)
 @click.option("--show-values", is_flag=True, help="Show values of the table; otherwise groups have numbers only.")
 @click.option("--html", type=file_name, help="Also write a report to this file.")
 @counts_a_table
@@ -52,13 +58,15 @@ def audit(
     sampling_rate: float | None,
     population: str | None,
     population_table: str | None,
+    people: tuple[str, ...],
     threshold: float,
     worst: int,
+    rules: tuple[str, ...],
     show_values: bool,
     html: str | None,
     reading: dict[str, Any],
     as_json: bool,
-) -> None:
+) -> int:
     """What a table gives away, whoever published it: no policy is needed.
 
     k, ℓ-diversity, t-closeness, β-likeness, δ-disclosure and belief ratios for each sensitive column, re-identification
@@ -77,9 +85,13 @@ def audit(
     subsets, or groups of values such as lungs:flu+asthma. I and III also with or-less-stubborn.
     Without any: "III shape=table" and "II sigma=1000".
 
+    What can be required: k, l, entropy_l (at least), t, alpha, beta, delta, risk, mean_risk, alone (at most).
+
     \b
     incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease
+    incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease --require k=5,l=2
     incrowd audit hospital.csv --quasi age,sex,zip --sensitive disease --adversary "II sigma=30000" --html audit.html
+    incrowd audit visits.csv --quasi age,sex,zip --people patient_id
     incrowd audit sqlite:///people.db --table visits --quasi age,sex,zip --population-table everybody
     """
     from incrowd import api
@@ -98,6 +110,7 @@ def audit(
             sampling_rate=sampling_rate,
             population=population,
             population_table=population_table,
+            people=people,
             threshold=threshold,
             worst=worst,
             show_values=show_values,
@@ -107,7 +120,17 @@ def audit(
     payload = result.to_dict()
     if html is not None:
         payload["report"] = str(api.save_audit(result, html))
-    emit(payload, as_json=as_json, render=lambda console: _show(console, result, html))
+    outcomes = result.require(*rules) if rules else ()
+    passed = all(outcome.holds for outcome in outcomes)
+    if rules:
+        payload |= {"passed": passed, "required": [asdict(outcome) for outcome in outcomes]}
+
+    def render(console: Console) -> None:
+        _show(console, result, html)
+        _show_required(console, outcomes)
+
+    emit(payload, as_json=as_json, render=render)
+    return DONE if passed else FAILED
 
 
 # --- what a person sees -----------------------------------------------------------------------------------------
@@ -121,6 +144,8 @@ def _show(console: Console, audit: Audit, html: str | None) -> None:
         soft_wrap=True,
     )
     console.print(f"  {alone:,} records are alone in their group, {alone / audit.records:.1%} of all")
+    if audit.people is not None:
+        _show_people(console, audit.people)
     _show_risks(console, audit)
     _show_columns(console, audit)
     if audit.sensitive:
@@ -133,6 +158,36 @@ def _show(console: Console, audit: Audit, html: str | None) -> None:
         console.print(f"  {safe(note)}", soft_wrap=True)
     if html is not None:
         console.print(f"\nThe report is in {safe(html)}. It is as confidential as the table is.", soft_wrap=True)
+
+
+def _show_people(console: Console, people: PeopleInGroups) -> None:
+    console.print(
+        f"[bold]They are {people.people:,} people's, up to {people.most_rows:,} each: the smallest group is of "
+        f"{people.k:,} {'person' if people.k == 1 else 'people'}[/]",
+        soft_wrap=True,
+    )
+    console.print(
+        f"  {people.one_person_groups:,} groups are of one person each, with {people.one_person_records:,} records; "
+        "all other figures count records",
+        soft_wrap=True,
+    )
+    for group in people.one_person:
+        who = "".join(f", {text}" for text in _who(group.labels))
+        console.print(f"  one person's: {group.records:,} records{who}", soft_wrap=True)
+    if people.without_identifier:
+        console.print(f"  {people.without_identifier:,} records do not say whose: each was taken for a person")
+
+
+def _show_required(console: Console, outcomes: Sequence[RuleOutcome]) -> None:
+    if not outcomes:
+        return
+    console.print("\n[bold]What is required[/]")
+    for outcome in outcomes:
+        mark = "[green]✓[/]" if outcome.holds else "[bold red]✗[/]"
+        about = "" if outcome.column is None else f" of {safe(outcome.column)}"
+        console.print(f"{mark} {outcome.rule} = {number(outcome.limit)}{about}: the table has {number(outcome.found)}")
+    passed = all(outcome.holds for outcome in outcomes)
+    console.print("[bold green]Passed[/]" if passed else "[bold red]NOT passed[/]")
 
 
 def _show_risks(console: Console, audit: Audit) -> None:
@@ -152,10 +207,12 @@ def _show_risks(console: Console, audit: Audit) -> None:
         console.print(f"  journalist: {risks.journalist.estimator}", soft_wrap=True)
     sizes = ", ".join(f"{s.records:,} ({s.share:.1%}) in groups below {s.below}" for s in risks.small_groups)
     console.print(f"  records: {sizes}", soft_wrap=True)
-    for uniques in risks.population_uniques:
+    for uniques in sorted(risks.population_uniques, key=lambda found: not found.believed):
         whole = "" if uniques.in_population is None else f", {uniques.in_population:,.1f} in the population"
+        believe = "believe this" if uniques.believed else "too low, as a rule"
         console.print(
-            f"  {uniques.in_table:,.1f} records are about people like nobody else{whole}: {uniques.estimator}",
+            f"  {uniques.in_table:,.1f} records are about people like nobody else{whole} ({believe}): "
+            f"{uniques.estimator}",
             soft_wrap=True,
         )
 
@@ -227,8 +284,8 @@ def _show_beliefs(console: Console, audit: Audit) -> None:
 def _show_worst(console: Console, audit: Audit) -> None:
     if not audit.sensitive and audit.smallest:
         shown = _table(("group", "records", *(("who",) if audit.smallest[0].labels else ())))
-        for g in audit.smallest:
-            shown.add_row(f"{g.group:,}", f"{g.size:,}", *_who(g.labels))
+        for g, more in audit.smallest_alike:
+            shown.add_row(_group(g.group, more), f"{g.size:,}", *_who(g.labels))
         _print(console, "The smallest groups", shown)
     for d in audit.sensitive:
         if d.worst:
@@ -242,9 +299,9 @@ def _show_worst(console: Console, audit: Audit) -> None:
             )
             who = ("who", "mostly") if d.worst[0].labels else ()
             shown = _table((*head, *who))
-            for w in d.worst:
+            for w, more in d.worst_alike:
                 shown.add_row(
-                    f"{w.group:,}",
+                    _group(w.group, more),
                     f"{w.size:,}",
                     f"{w.distinct:,}",
                     f"{w.largest_share:.1%}",
@@ -254,6 +311,11 @@ def _show_worst(console: Console, audit: Audit) -> None:
                     *(() if w.commonest is None else (safe(w.commonest),)),
                 )
             _print(console, f"The worst groups for {safe(d.name)}", shown)
+
+
+def _group(first: int, groups: int) -> str:
+    """A group, or the first of several that look alike."""
+    return f"{first:,}" if groups == 1 else f"{first:,} and {groups - 1:,} alike"
 
 
 def _print(console: Console, title: str, table: Table) -> None:

@@ -67,7 +67,7 @@ def collected(store: str, folder: str, fewer: bool, sign_with: str | None, as_js
     from incrowd.cli.release import payload_of, show
 
     made = api.publish_collected(store, folder, fewer=fewer, sign_with=sign_with)
-    payload = payload_of(made.certified, Path(folder), api.internal_folder(folder))
+    payload = payload_of(made, Path(folder), api.internal_folder(folder))
     emit(payload, as_json=as_json, render=lambda console: show(console, [payload], empty=False))
 
 

@@ -50,7 +50,7 @@ def _levels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     help="One or more, separated by commas: likelihoods may change by a factor of e^ε.",
 )
 @click.option(
-    "--delta", type=float, default=1e-3, show_default=True, help="The probability with which promises may fail."
+    "--delta", type=float, help="The probability with which promises may fail; by default the policy's, or 0.001."
 )
 @click.option(
     "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="Errors are medians of so many."
@@ -64,7 +64,7 @@ def compare(
     columns: str | None,
     levels: dict[str, int],
     epsilons: tuple[float, ...],
-    delta: float,
+    delta: float | None,
     runs: int,
     plot: str | None,
     reading: dict[str, Any],
@@ -73,7 +73,8 @@ def compare(
     """What a plain sample, a sampled crowd, randomised records and noisy counts each make of the same table.
 
     The same factor e^ε and the same δ are asked of all four, each in its own notion; how these differ is said below the
-    table. Errors are those of all counts of one and two columns, at the policy's levels (0 where it fixes none).
+    table. Errors are those of all counts of one and two columns, at the levels that the policy fixes, or that its
+    mechanism would choose (else 0).
 
     Nothing of this is private. It looks at the raw table many times, spends nothing on paper, and must never be
     published; nor must a choice that was made because of it be called private.
@@ -105,6 +106,7 @@ def _show(console: Console, found: Compared) -> None:
     console.print(
         f"{found.records:,} records, {found.marginals} counts of one or two of {len(found.columns)} columns, "
         f"{found.cells:,} cells; "
+        f"δ = {found.delta:g}; "
         + ("one run" if found.runs == 1 else f"medians of {found.runs} runs ± their standard deviation"),
         soft_wrap=True,
     )
@@ -128,5 +130,6 @@ def _show(console: Console, found: Compared) -> None:
         )
     console.print(table)
     console.print()
+    console.print(f"· {found.units}", soft_wrap=True)
     for text in found.differences:
         console.print(f"· {text}", soft_wrap=True)

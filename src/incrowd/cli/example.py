@@ -48,3 +48,22 @@ def survey(output: str, overwrite: bool, as_json: bool) -> None:
         as_json=as_json,
         render=lambda console: console.print(f"{safe(policy)} says what is asked, and {safe(texts)} in which words."),
     )
+
+
+@example.command()
+@click.option("-o", "--output", type=file_name, required=True, help="FILE.csv.")
+@click.option("--patients", type=click.IntRange(1), default=6_000, show_default=True, help="How many patients.")
+@click.option("--overwrite", is_flag=True, help="Replace files of these names.")
+@json_option
+def visits(output: str, patients: int, overwrite: bool, as_json: bool) -> None:
+    """Visits to a hospital, several of most patients, and beside them the policy to publish them with."""
+    from incrowd import api
+
+    table, policy = api.write_visits(output, patients, overwrite=overwrite)
+    emit(
+        {"data": str(table), "policy": str(policy), "patients": patients},
+        as_json=as_json,
+        render=lambda console: console.print(
+            f"{safe(table)} has the visits of {patients:,} patients; {safe(policy)} says how to publish them."
+        ),
+    )

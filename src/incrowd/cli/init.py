@@ -24,13 +24,21 @@ if TYPE_CHECKING:
     help="Where to write the policy; - prints it. By default NAME.yaml, beside DATA if that is a file.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a file of that name.")
+@click.option(
+    "--codebook", help="What codes mean: CSV (variable, value, label) or JSON. Found beside DATA if not given."
+)
 @looks_at_a_table
 @json_option
-def init(data: str | None, output: str | None, overwrite: bool, reading: dict[str, Any], as_json: bool) -> None:
+def init(
+    data: str | None, output: str | None, overwrite: bool, codebook: str | None, reading: dict[str, Any], as_json: bool
+) -> None:
     """Draft a policy from a table, saying what a person must decide.
 
     Types and roles are guessed; identifiers are dropped. Domains are proposed and marked CONFIRM: what is read off the
     data is covered by no guarantee until a person has said that it is right.
+
+    Files beside DATA are used: hierarchies (adult_hierarchy_age.csv for the column age of adult.csv) and a code book
+    (adult_codebook.csv). Of a wide table, as many columns are proposed as it carries; the others are there as drop.
 
     DATA is a CSV, Parquet, JSON-lines or SQLite file, a pattern like 'parts/*.parquet', or a database's address. With
     --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue.
@@ -49,6 +57,7 @@ def init(data: str | None, output: str | None, overwrite: bool, reading: dict[st
             data,
             output,
             overwrite=overwrite,
+            codebook=codebook,
             progress=tell,
             **reading,
         )

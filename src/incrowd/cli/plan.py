@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,14 @@ from incrowd.cli._tables import counts_a_table, require_data
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from incrowd.api import Advice, Amplification, CrowdPlan, FrontierPoint, PramPlan, SamplePlan
+    from incrowd.api import Advice, Amplification, CrowdPlan, FrontierPoint, PramPlan, SamplePlan, TreePlan, ViewsBudget
 
 _STEPS = 14  # of advice that are shown
 INTERNAL = "For the publisher's eyes only: every number here was found by looking at the table, and none is covered."
 
+rows_option = click.option(
+    "--rows-per-person", type=int, default=1, show_default=True, help="How many rows one person has at most."
+)
 plot_option = click.option("--plot", type=file_name, help="Draw the trade-off to this SVG file.")
 
 
@@ -38,6 +42,9 @@ def plan() -> None:
     show_default=True,
     help="ε₁, the part of ε spent on choosing the mapping on the full table.",
 )
+@rows_option
+@click.option("--tree", is_flag=True, help="The mapping is a tree of boxes, chosen on the full table.")
+@click.option("--choice-rho", type=float, help="With --tree: what the choice costs, in zCDP; found if not given.")
 @plot_option
 @json_option
 def crowd(
@@ -46,22 +53,49 @@ def crowd(
     k: int | None,
     beta: float | None,
     selection_epsilon: float,
+    rows_per_person: int,
+    tree: bool,
+    choice_rho: float | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
     """Sample, then publish only crowds of k: give three of --epsilon --delta --k --beta, get the fourth.
 
-    The promise is (ε,δ)-differential privacy for adding or removing one record (Li, Qardaji, Su). δ is exact; what
-    Theorem 5 of the paper would say stands beside it.
+    With --epsilon and --delta alone, the largest β is taken whose k/β is within 15% of the least: about k/β people make
+    a crowd that is published as often as not, so smaller groups show, and a larger β samples more of everyone.
+
+    The promise is (ε,δ)-differential privacy for adding or removing one person (Li, Qardaji, Su). δ is exact if each
+    person is one row; what Theorem 5 of the paper would say stands beside it. With --rows-per-person it covers people
+    with so many rows, wherever they lie.
+
+    With --tree, the mapping is chosen as a tree of boxes: give --epsilon and --delta, and see what that costs in k.
 
     \b
     incrowd plan crowd --epsilon 0.5 --delta 1e-6 --beta 0.2
     incrowd plan crowd --epsilon 1 --delta 1e-6 --k 50 --plot crowd.svg
+    incrowd plan crowd --epsilon 1 --delta 1e-6 --beta 0.2 --rows-per-person 3
+    incrowd plan crowd --epsilon 1 --delta 1e-6 --tree
     """
     from incrowd import api
 
-    answer = api.plan_crowd(epsilon=epsilon, delta=delta, k=k, beta=beta, selection_epsilon=selection_epsilon)
-    points = api.frontier(max(0.0, answer.epsilon - selection_epsilon), answer.delta)
+    if tree or choice_rho is not None:
+        if epsilon is None or delta is None or k is not None or selection_epsilon or rows_per_person != 1 or plot:
+            raise click.UsageError(
+                "--tree goes with --epsilon and --delta, and with --beta and --choice-rho, no other."
+            )
+        planned = api.plan_tree(epsilon=epsilon, delta=delta, beta=beta, rho=choice_rho)
+        emit(asdict(planned), as_json=as_json, render=lambda console: _show_tree(console, planned))
+        return
+    answer = api.plan_crowd(
+        epsilon=epsilon,
+        delta=delta,
+        k=k,
+        beta=beta,
+        selection_epsilon=selection_epsilon,
+        rows_per_person=rows_per_person,
+    )
+    left = max(0.0, answer.epsilon - selection_epsilon)
+    points = api.frontier(left, answer.delta, rows_per_person=rows_per_person)
     if plot:
         api.save_chart(answer, plot)
     payload: dict[str, Any] = asdict(answer) | {
@@ -120,6 +154,8 @@ def _sizes(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -
 @click.option("--epsilon", type=float, help="The largest ε of a single randomised record.")
 @click.option("--rho", type=float, help="The probability of keeping a value, to see what it promises.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="δ of the promise after shuffling.")
+@click.option("--beta", type=float, help="Redraw a random sample only: each record with this probability.")
+@rows_option
 @plot_option
 @json_option
 def pram(
@@ -129,20 +165,32 @@ def pram(
     epsilon: float | None,
     rho: float | None,
     delta: float,
+    beta: float | None,
+    rows_per_person: int,
     plot: str | None,
     as_json: bool,
 ) -> None:
     """Randomise every record: how much may be kept, and what that promises (Ikarashi et al., Algorithms 1-3).
 
     Give --k and/or --epsilon to find ρ, or --rho to see what it promises. Three promises come out: the local ε of
-    one record, Pk-anonymity, and the much smaller (ε,δ) of the shuffled table, all for replacing one record.
+    one record, Pk-anonymity, and the much smaller (ε,δ) of the shuffled table, all for replacing one record. With
+    --rows-per-person, both ε are for replacing all records of a person, and k is about each of them.
 
     \b
     incrowd plan pram --records 100000 --domain 2,5,10 --k 100
     """
     from incrowd import api
 
-    answer = api.plan_pram(records=records, domain=domain, k=k, epsilon=epsilon, rho=rho, delta=delta)
+    answer = api.plan_pram(
+        records=records,
+        domain=domain,
+        k=k,
+        epsilon=epsilon,
+        rho=rho,
+        delta=delta,
+        rows_per_person=rows_per_person,
+        beta=beta,
+    )
     if plot:
         api.save_chart(answer, plot)
     emit(answer, as_json=as_json, render=lambda console: _show_pram(console, answer))
@@ -257,27 +305,86 @@ def sample(
 # --- what a person sees -----------------------------------------------------------------------------------------
 
 
+@plan.command()
+@click.option("--columns", type=click.IntRange(2, 1000), required=True, help="How many columns the table has.")
+@click.option("--rows", type=click.IntRange(1), required=True, help="About how many people it has.")
+@click.option("--epsilon", type=float, required=True, help="ε of all views together.")
+@click.option("--delta", type=float, required=True, help="δ of all views together.")
+@click.option("--by", type=click.Choice(["crowd", "noise"]), default="crowd", show_default=True, help="Kind of view.")
+@click.option("--share", type=float, default=0.1, show_default=True, help="The part that pays for choosing views.")
+@json_option
+def views(columns: int, rows: int, epsilon: float, delta: float, by: str, share: float, as_json: bool) -> None:
+    """Many columns: how many views of what size a promise carries, and their k and β or their noise.
+
+    \b
+    incrowd plan views --columns 10 --rows 27000 --epsilon 1 --delta 1e-6
+    incrowd plan views --columns 20 --rows 27000 --epsilon 1 --delta 1e-6 --by noise
+    """
+    from incrowd import api
+
+    answer = api.plan_views(
+        columns=columns,
+        rows=rows,
+        epsilon=epsilon,
+        delta=delta,
+        by="noise" if by == "noise" else "crowd",
+        share=share,
+    )
+    payload = asdict(answer)
+    for option, found in zip(payload["options"], answer.options, strict=True):
+        option["choose"] = found.choose.model_dump()
+    emit(payload, as_json=as_json, render=lambda console: _show_views(console, answer))
+
+
 def _show_crowd(console: Console, answer: CrowdPlan, points: list[FrontierPoint]) -> None:
     from rich.table import Table
 
     console.print(
         f"[bold]Sample each record with probability {answer.beta:.6g}, publish crowds of {answer.k:,} or more[/]"
     )
-    console.print(f"  promises ε = {answer.epsilon:.6g}, δ = {answer.delta:.3g} for adding or removing one record")
+    rows = answer.rows_per_person
+    whom = "one record" if rows == 1 else f"a person with at most {rows:,} rows"
+    console.print(f"  promises ε = {answer.epsilon:.6g}, δ = {answer.delta:.3g} for adding or removing {whom}")
     if answer.selection_epsilon:
         console.print(f"  of which ε₁ = {answer.selection_epsilon:g} pays for choosing the mapping on the full table")
-    if answer.paper is None:
+    if rows > 1:
+        console.print("  Theorem 5 of the paper speaks of people with one row")
+    elif answer.paper is None:
         console.print("  Theorem 5 of the paper does not cover this rate: it needs ε ≥ −ln(1−β)")
     else:
         needed = "no k up to the limit" if answer.paper.k is None else f"k = {answer.paper.k:,}"
         console.print(f"  by Theorem 5 of the paper: δ = {answer.paper.delta:.3g} at this k, or {needed} for this δ")
     table = Table(title="the same promise at other rates", title_justify="left", box=None, pad_edge=False)
-    for name in ("β", "k", "k by Theorem 5"):
+    for name in ("β", "k", "k/β", "k by Theorem 5"):
         table.add_column(name, justify="right")
     for point in points:
-        table.add_row(f"{point.beta:g}", _count(point.k), _count(point.paper_k))
+        table.add_row(f"{point.beta:g}", _count(point.k), _people(point), _count(point.paper_k))
     console.print()
     console.print(table)
+    console.print(
+        f"About k/β {'people' if rows == 1 else 'rows'} make a crowd that is published as often as not: the least k/β "
+        "shows the smallest groups, a larger β more of everyone in them.",
+        soft_wrap=True,
+    )
+
+
+def _show_tree(console: Console, answer: TreePlan) -> None:
+    console.print(
+        f"[bold]Choose a tree with ρ = {answer.rho:g}, sample each record with probability {answer.beta:.6g}, publish "
+        f"crowds of {answer.k:,} or more[/]",
+        soft_wrap=True,
+    )
+    console.print(f"  promises ε = {answer.epsilon:.6g}, δ = {answer.delta:.3g} for adding or removing one record")
+    console.print(f"  without a choice, crowds of {answer.k_without:,} would be enough at this rate")
+    console.print(
+        f"About {round(answer.k / answer.beta):,} people make a box that is published as often as not; the tree aims "
+        f"at {math.ceil(1.15 * answer.k / answer.beta):,} or more.",
+        soft_wrap=True,
+    )
+
+
+def _people(point: FrontierPoint) -> str:
+    return _count(None if point.k is None else round(point.k / point.beta))
 
 
 def _show_amplification(console: Console, answer: Amplification) -> None:
@@ -290,13 +397,18 @@ def _show_amplification(console: Console, answer: Amplification) -> None:
 
 def _show_pram(console: Console, answer: PramPlan) -> None:
     console.print(f"[bold]Keep each value with probability ρ = {answer.rho:.6g}, else draw one of its domain[/]")
-    console.print(f"  one record, randomised by its owner:  ε = {answer.epsilon_local:.4g}")
+    if answer.beta < 1:
+        console.print(f"  of a random sample: each record with probability β = {answer.beta:.6g}")
+    rows = answer.rows_per_person
+    whose = "one record, randomised by its owner: " if rows == 1 else f"all records of a person, up to {rows:,}:"
+    console.print(f"  {whose}  ε = {answer.epsilon_local:.4g}")
     console.print(f"  linking a person to a record:         at most 1 in k = {answer.k:,.4g}")
     console.print(
         f"  the shuffled table of {answer.records:,}:  ε = {answer.central.epsilon:.4g}, δ = {answer.central.delta:g}"
         f"  ({answer.central.bound})"
     )
-    console.print("  all for replacing one record by another")
+    whom = "one record by another" if rows == 1 else f"all records of a person, up to {rows:,}; k is about each record"
+    console.print(f"  all for replacing {whom}")
 
 
 def _show_sample(console: Console, answer: SamplePlan, *, planned: bool) -> None:
@@ -359,3 +471,36 @@ def _show_advice(console: Console, advice: Advice) -> None:
 
 def _count(value: int | None) -> str:
     return "—" if value is None else f"{value:,}"
+
+
+def _show_views(console: Console, answer: ViewsBudget) -> None:
+    from rich.table import Table
+
+    console.print(
+        f"[bold]{answer.columns} one-way tables and {answer.views} pairs along a tree keep ε = {answer.epsilon:g}, "
+        f"δ = {answer.delta:g}[/]"
+    )
+    table = Table(box=None, pad_edge=False)
+    crowds = answer.by == "crowd"
+    table.add_column("views")
+    for name in ("how many", *(("β", "k", "k/β") if crowds else ("standard deviation",)), "cells of a view"):
+        table.add_column(name, justify="right")
+    for number, option in enumerate(answer.options):
+        what = f"{'pairs' if option.choose.columns == 2 else 'triples'}, {option.choose.how}"
+        lines = [(what, option.views, option.view)]
+        if number == 0:
+            lines.insert(0, ("one-way tables", answer.columns, option.single))
+        for text, times, step in lines:
+            drawn = (
+                [f"{step.beta:g}", f"{step.k:,}", f"{step.people:,.0f}"]
+                if crowds
+                else [f"{step.standard_deviation:.3g}"]
+            )
+            table.add_row(text, f"{times:,}", *drawn, f"{step.cells:,}")
+    console.print(table)
+    groups = "cells" if crowds else "counts, by two standard deviations,"
+    console.print(
+        f"Up to {answer.carried:,} pairs are carried, in which {groups} of one in 100 of {answer.rows:,} people show. "
+        "A view with more cells than the last column says shows its larger ones.",
+        soft_wrap=True,
+    )

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, file_name, folder_name, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, folder_name, json_option, printable, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
 from incrowd.cli.ledger import left_in_words, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from incrowd.api import AnyCertificate
+    from incrowd.api import Concern, Release
+
+_MOST_WARNINGS = 8
+_UNCONFIRMED = "unconfirmed"
 
 
 @click.command()
@@ -85,21 +89,47 @@ def release(
             rehearse=rehearse,
             new_ledger=new_ledger,
             progress=tell,
+            warn=_warn,
             **reading,
         )
     places = api.release_folders(folder, copies)
-    results = [
-        payload_of(one.certified, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)
-    ]
-    account = made[0].account
+    results = [payload_of(one, place, api.internal_folder(place)) for one, place in zip(made, places, strict=True)]
+    account, people = made[0].account, people_in(made[0])
     payload = {**results[0], "ledger": account, **({"releases": results} if copies > 1 else {})}
+    payload |= {"people": people}
+    told = frozenset(concern.text for concern in made[0].concerns if concern.code != _UNCONFIRMED)
 
     def render(console: Console) -> None:
-        show(console, results, empty=made[0].empty)
+        show(console, results, empty=made[0].empty, told=told)
+        if people is not None:
+            console.print(
+                f"{people['rows']:,} rows of {people['people']:,} people; {people['left_out']:,} rows do not count, "
+                f"as at most {people['at_most']} of each person do. These numbers are for you only.",
+                soft_wrap=True,
+            )
         if not rehearse:
             show_account(console, account)
 
     emit(payload, as_json=as_json, render=render)
+
+
+def people_in(made: Release) -> dict[str, int] | None:
+    """How many rows and people there were, and how many rows do not count; None where rows are people."""
+    if made.people is None:
+        return None
+    found = made.people
+    return {
+        "rows": found.rows,
+        "people": found.people,
+        "at_most": made.policy.rows_per_person,
+        "left_out": found.left_out,
+    }
+
+
+def _warn(concern: Concern) -> None:
+    """Says at once what had better be changed; that a draft is to be confirmed, its rehearsal says."""
+    if concern.code != _UNCONFIRMED:
+        click.echo(f"incrowd: {printable(concern.text)} ({concern.code})", err=True)
 
 
 def show_account(console: Console, account: Mapping[str, Any] | None) -> None:
@@ -117,9 +147,9 @@ def show_account(console: Console, account: Mapping[str, Any] | None) -> None:
         console.print(f"[dim]{safe(note)}[/]", soft_wrap=True)
 
 
-def payload_of(certificate: AnyCertificate, folder: Path, internal: Path) -> dict[str, Any]:
-    """What `--json` prints about a release."""
-    table = next(name for name in certificate.files if name.startswith("release.")).partition("/")[0]
+def payload_of(release: Release, folder: Path, internal: Path) -> dict[str, Any]:
+    """What `--json` prints about a release, to its publisher."""
+    certificate = release.certified
     report = next(name for name in certificate.files if name.startswith("report."))
     levels = certificate.mechanism.levels
     said = {key: value for key, value in certificate.promise.document().items() if key not in ("grounds", "together")}
@@ -127,26 +157,59 @@ def payload_of(certificate: AnyCertificate, folder: Path, internal: Path) -> dic
         key: value for key, value in certificate.mechanism.document().items() if key not in ("levels", "levels_chosen")
     }
     return {
-        "release": str(folder / table),
+        "release": str(folder / release.main_file),
         "certificate": str(folder / f"certificate{report.removeprefix('report').removesuffix('.html')}.json"),
         "report": str(folder / report),
         "internal": str(internal),
         "guarantee": {**made, **said, "mechanism": made.pop("name")},
         "levels": levels,
+        "verdict": release.verdict.text,
+        "warnings": [asdict(warning) for warning in release.warnings],
+        "for_you_only": [line for line in (release.insight.headline, *release.insight.lines) if line],
+        "columns": [
+            {"name": column.name, "shown": column.shown, "values": column.values, "occurring": column.occurring}
+            for column in release.verdict.columns
+        ],
         "hidden": [name for name, labels in certificate.labels.items() if levels.get(name) and len(labels) == 1],
     }
 
 
-def _columns(levels: dict[str, int], hidden: list[str]) -> list[str]:
+def _columns(result: dict[str, Any]) -> list[str]:
     """How coarse the columns are, in words."""
+    levels, hidden = result["levels"], result["hidden"]
+    redrawn = result["guarantee"]["mechanism"] == "pram"
     plain = [name for name, level in levels.items() if not level]
     coarser = [f"{name} (level {level})" for name, level in levels.items() if level and name not in hidden]
-    said = {"Shown as they are": plain, "Made coarser": coarser, "Hidden, all values alike": hidden}
+    said = {
+        "Redrawn at random" if redrawn else "Shown as they are": plain,
+        "Made coarser, then redrawn at random" if redrawn else "Made coarser": coarser,
+        "Hidden, all values alike": hidden,
+    }
     return [f"{how}: {', '.join(names)}." for how, names in said.items() if names]
 
 
-def show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> None:
-    """What a person sees of releases."""
+def _verdict(console: Console, result: dict[str, Any], told: frozenset[str]) -> None:
+    """What a release is good for, and what to change."""
+    if not result["verdict"]:
+        return
+    console.print("[bold]What it is good for[/]")
+    for line in result["verdict"].splitlines():
+        console.print(f"  {safe(line)}", soft_wrap=True)
+    for line in result["for_you_only"]:
+        console.print(f"  For you only: {safe(line)}", soft_wrap=True)
+    untold = [w for w in result["warnings"] if w["text"] not in told and w["code"] != _UNCONFIRMED]
+    marks = sum(warning["code"] == _UNCONFIRMED for warning in result["warnings"])
+    if marks:
+        text = f"{marks} parts of the policy were read off the data, and nobody has confirmed them."
+        untold.insert(0, {"code": _UNCONFIRMED, "text": text})
+    for warning in untold[:_MOST_WARNINGS]:
+        console.print(f"  [yellow]Warning[/] ({warning['code']}): {safe(warning['text'])}", soft_wrap=True)
+    if len(untold) > _MOST_WARNINGS:
+        console.print(f"  and {len(untold) - _MOST_WARNINGS} more warnings (--json, or the report)")
+
+
+def show(console: Console, results: list[dict[str, Any]], *, empty: bool, told: frozenset[str] = frozenset()) -> None:
+    """What a person sees of releases; of the warnings, those that have not been told before."""
     for result in results:
         promise = result["guarantee"]
         console.print("[bold]Published[/]" if promise["void"] is None else "[bold red]Void[/]")
@@ -155,12 +218,10 @@ def show(console: Console, results: list[dict[str, Any]], *, empty: bool) -> Non
         console.print(f"  report       {safe(result['report'])}")
         console.print(f"  for you only {safe(result['internal'])}/")
         console.print(safe(promise["void"] or promise["in_words"]), soft_wrap=True)
-        for said in _columns(result["levels"], result["hidden"]):
+        for said in _columns(result):
             console.print(safe(said), soft_wrap=True)
+        _verdict(console, result, told)
     if empty:
-        console.print(
-            "It is empty: nothing could be published. The report says what would help.",
-            soft_wrap=True,
-        )
+        console.print("It is empty: nothing could be published. The report says what would help.", soft_wrap=True)
     where = shlex.quote(str(Path(results[0]["release"]).parent))
     console.print(f"Anyone can check it: incrowd verify {safe(where)}", soft_wrap=True)

@@ -21,7 +21,7 @@ from incrowd.core.errors import GuaranteeError, ParameterError
 from incrowd.histogram import Histogram
 from incrowd.randomness import RandomSource
 
-__all__ = ["DIFFERENCES", "OBSERVED", "Compared", "Figure", "compare"]
+__all__ = ["DELTA", "DIFFERENCES", "OBSERVED", "UNITS", "Compared", "Figure", "compare"]
 
 DIFFERENCES = (
     (
@@ -42,6 +42,14 @@ DIFFERENCES = (
         " that a promise of ε for adding or removing is one of 2ε, or a little less, for replacing."
     ),
     "Estimates below 0 were taken as 0.",
+)
+DELTA = 1e-3
+"""The probability with which promises may fail, where nobody says another."""
+UNITS = (
+    "Σ|x−y|/records: over the cells of a table of counts, how many people are counted wrongly for each one there is, "
+    "the mean over tables; 1 if nothing is published, 2 if everybody is counted in a wrong cell. Per cell: the same, "
+    "divided by the number of cells. Relative error: of the true counts above 0, each taken as at least 0.1% of the "
+    "table."
 )
 OBSERVED = (
     "There is no policy: the values that each column may have were read off the table. The promises of differential"
@@ -93,6 +101,7 @@ class Compared:
         runs: how many runs errors are the medians of.
         figures: one for each way and ε.
         differences: between the promises, in words.
+        units: what the errors are.
     """
 
     columns: tuple[str, ...]
@@ -103,6 +112,7 @@ class Compared:
     runs: int
     figures: tuple[ComparedFigure, ...]
     differences: tuple[str, ...]
+    units: str = UNITS
 
 
 def compare(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from incrowd.comparison import Compared
+from incrowd.comparison.advice import Advised
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
+
+_WIDTHS = (10.0, 7.5, 5.3, 3.3, 1.6)
 
 
 def draw(compared: Compared) -> str:
@@ -13,15 +16,32 @@ def draw(compared: Compared) -> str:
     marks: list[Mark] = []
     for name in names:
         points = [(f.epsilon, f.absolute) for f in compared.figures if f.mechanism == name]
-        # Where two lie on each other, as lines do that stand for nothing published, both can be seen.
-        dashed = len(lines) == 1
-        lines.append(Line(name, [x for x, _ in points], [y if y else None for _, y in points], dashed=dashed))
+        # Where lines lie on each other, as those do that stand for nothing published, each is a band within the last.
+        width = _WIDTHS[len(lines) % len(_WIDTHS)]
+        lines.append(Line(name, [x for x, _ in points], [y if y else None for _, y in points], width=width))
         if len(points) == 1 and points[0][1]:
             marks.append(Mark(points[0][0], points[0][1], name))
     return line_chart(
         f"INTERNAL: error of counts of one and two columns, {compared.records:,} records",
         Axis("ε", low=0.0),
-        Axis("Σ|x − y| / records", log=True),
+        Axis("people counted wrongly per person: Σ|x − y|/records", log=True),
+        lines,
+        marks,
+    )
+
+
+def draw_advice(advised: Advised) -> str:
+    """Promise across, error upwards: a point for each alternative; the current one named, the best ones numbered."""
+    shown = [one for one in (advised.current, *advised.alternatives) if one.scores and one.epsilon is not None]
+    names = {id(one): f"{i}" for i, one in enumerate(advised.best, start=1)} | {id(advised.current): "now"}
+    largest = max([one.epsilon or 0.0 for one in shown], default=1.0)
+    control = 1 - sum(advised.control) / len(advised.control)
+    lines = [Line("one-way tables alone", [0.0, largest], [control, control], dashed=True)]
+    marks = [Mark(one.epsilon or 0.0, 1 - one.score, names.get(id(one), "")) for one in shown]
+    return line_chart(
+        f"INTERNAL: what a policy gives and what others would, {advised.records:,} records",
+        Axis("ε", low=0.0),
+        Axis("error of counts of 1 to 3 columns", low=0.0),
         lines,
         marks,
     )

@@ -10,22 +10,23 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.comparison.workload import Floats, Marginals, Names, Workload, dense
-from incrowd.core.errors import UnreachableError
+from incrowd.comparison.workload import Floats, Marginals, Workload
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.pram import draw as pram
-from incrowd.mechanisms.pram.blocks import Block, as_drawn
+from incrowd.mechanisms.pram.blocks import Block
+from incrowd.mechanisms.pram.plan import largest_retention
 from incrowd.mechanisms.sample.settle import SampleSettings, find_terms
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import solve
+from incrowd.mechanisms.views import draw as views
+from incrowd.mechanisms.views.section import Views
+from incrowd.mechanisms.views.settle import settled_for
 from incrowd.randomness import RandomSource
+from incrowd.recoding.fidelity import Names, dense
 from incrowd.theory.randomisation import RetentionReplacement, local_epsilon
-from incrowd.theory.shuffling import central_delta
 
 NOISY_CELLS = 20_000
 """A histogram of all possible cells is made noisy as a whole up to this size; beyond, the counts that are asked for."""
-
-_HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,25 +83,15 @@ def _crowd(table: Histogram, workload: Workload, epsilon: float, delta: float) -
 def _pram(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
     """The largest ρ, one for all columns, whose shuffled table keeps (ε, δ)."""
     sizes = [len(column.labels) for column in table.columns]
-
-    def laws(rho: float) -> list[RetentionReplacement]:
-        return [RetentionReplacement(rho, size) for size in sizes]
-
-    low, high = 0.0, 1.0
-    for _ in range(_HALVINGS):
-        middle = as_drawn((low + high) / 2)
-        kept = central_delta(laws(middle), table.total, epsilon).delta <= delta
-        low, high = (middle, high) if kept else (low, middle)
-    if low == 0.0:
-        raise UnreachableError("No retention above 0 was found to keep the promise.", code="unreachable")
-    rho = low
-    blocks = [Block((column.name,), (law.size,), law) for column, law in zip(table.columns, laws(rho), strict=True)]
+    rho = largest_retention(sizes, table.total, epsilon, delta)
+    laws = [RetentionReplacement(rho, size) for size in sizes]
+    blocks = [Block((column.name,), (law.size,), law) for column, law in zip(table.columns, laws, strict=True)]
 
     def draw(source: RandomSource) -> Marginals:
         drawn = pram.run(table, blocks, source)
         return {names: _undone(dense(drawn, names), rho) for names in workload.truth}
 
-    return ReadyContender(f"ρ = {rho:.3g}, local ε = {local_epsilon(laws(rho)):.3g}", draw)
+    return ReadyContender(f"ρ = {rho:.3g}, local ε = {local_epsilon(laws):.3g}", draw)
 
 
 def _undone(counts: Floats, rho: float) -> Floats:
@@ -126,6 +117,21 @@ def _geometric(table: Histogram, workload: Workload, epsilon: float, delta: floa
         return {names: noise(truth.astype(np.int64), share) for names, truth in workload.truth.items()}
 
     return ReadyContender(f"ε/{len(workload.truth)} for each of the counts asked for", draw_each)
+
+
+def _views(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
+    """Noisy one-way tables and pairs along a tree, chosen privately, and the model of them."""
+    section = Views(mechanism="views", epsilon=epsilon, delta=delta, by="noise")
+    settings = settled_for(section, table)
+    places = {name: place for place, name in enumerate(table.names)}
+
+    def draw(source: RandomSource) -> Marginals:
+        drawn = views.run(settings, table, source)
+        model = drawn.model or views.fitted([len(c.labels) for c in table.columns], drawn.views)
+        return {names: np.asarray(model.marginal([places[name] for name in names])) for names in workload.truth}
+
+    plan = settings.plan
+    return ReadyContender(f"{plan.singles + plan.views} views with noise", draw)
 
 
 def _summed(cells: Floats, all_names: Names, names: Names) -> Floats:
@@ -160,5 +166,6 @@ CONTENDERS = (
     ),
     Contender("sampled crowd", lambda e, d: f"({e:g}, {d:g})-differential privacy, add/remove", _crowd),
     Contender("randomised records", lambda e, d: f"({e:g}, {d:g})-differential privacy, replace-one", _pram),
+    Contender("views", lambda e, d: f"({e:g}, {d:g})-differential privacy, add/remove", _views),
     Contender("noisy counts", lambda e, _: f"{e:g}-differential privacy, add/remove", _geometric),
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from incrowd.core.errors import ParameterError
+from incrowd.core.errors import IncrowdError, ParameterError
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.registry import MECHANISMS
@@ -31,13 +31,31 @@ class Looked:
         table: its columns at their levels, numbers rounded where the policy says so.
         scales: how the columns could become coarser.
         asked: the policy's section `release`, if that asks for a plain sample.
+        delta: the one that the policy's release is asked to keep, if it has one.
         observed: whether the values that there could be were read off the table, there being no policy to declare them.
+        rows_per_person: how many rows of one person count.
     """
 
     table: Histogram
     scales: Mapping[str, Scale]
     asked: Sample | None
+    delta: float | None = None
     observed: bool = False
+    rows_per_person: int = 1
+
+    def of_single_rows(self) -> Histogram:
+        """The table, if each person has one row in it.
+
+        Raises:
+            ParameterError: they may have more.
+        """
+        if self.rows_per_person > 1:
+            raise ParameterError(
+                "Ways to publish are compared at promises to people with one row each.",
+                code="parameter-combination",
+                remedy="Set 'at_most: 1' in the policy's section 'people'; `incrowd advise` compares with several.",
+            )
+        return self.table
 
 
 def is_policy(thing: Any) -> bool:
@@ -83,13 +101,32 @@ def look_at(
     unknown = set(levels) - {a.name for a in attributes}
     if unknown:
         raise ParameterError("A level is given for a column that is not published.", code="column-unknown")
-    shown = {a.name: levels.get(a.name, policy.attributes[a.name].level or 0) for a in attributes}
+    counted = count(policy, attributes)
+    shown = _chosen(policy, attributes, counted, levels) | dict(levels)
     asked = policy.release if isinstance(policy.release, Sample) else None
     rounding: Mapping[str, Rounding] = {}
     if asked is not None:
-        rounding = MECHANISMS["sample"].settle(policy, attributes, 1).sample.rounding
+        settled = MECHANISMS["sample"].settle(policy, attributes, 1).sample
+        rounding, asked = settled.rounding, asked.model_copy(update={"rows_unknown": settled.rows_unknown})
     # One rounding out of many: what is found on it is an example of what will be found.
-    table = sample.round_at_random(count(policy, attributes), rounding, RandomSource())
+    table = sample.round_at_random(counted, rounding, RandomSource())
     table = recode(table, attributes, shown, rounding)
     ways = {name: scale for name, scale in scales(attributes, shown).items() if name not in rounding}
-    return Looked(table, ways, asked)
+    delta = getattr(policy.release, "delta", None)
+    return Looked(table, ways, asked, delta, rows_per_person=policy.rows_per_person)
+
+
+def _chosen(
+    policy: Policy, attributes: Sequence[CodedAttribute], table: Histogram, given: Mapping[str, int]
+) -> dict[str, int]:
+    """The levels that the policy's release would have: fixed ones, and those that its mechanism chooses; else 0."""
+    levels = {a.name: policy.attributes[a.name].level for a in attributes}
+    open_ones = [a.name for a in attributes if levels[a.name] is None and a.hierarchy.height and a.name not in given]
+    if open_ones and policy.release is not None:
+        mechanism = MECHANISMS[policy.release.mechanism]
+        try:
+            settings, prepared = mechanism.prepare(mechanism.settle(policy, attributes, 1), table, lambda *_: None)
+            levels |= mechanism.draw(settings, prepared, RandomSource()).levels
+        except IncrowdError:  # the policy's own release cannot be made; others may be
+            pass
+    return {name: level or 0 for name, level in levels.items()}

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from incrowd.core.errors import ParameterError
 from incrowd.histogram import Histogram
+from incrowd.recoding.fidelity import Names, dense
 from incrowd.recoding.utility import SANITY
 
 Floats = NDArray[np.float64]
-Names = tuple[str, ...]
 Marginals = Mapping[Names, Floats]
 """For some columns an array with an axis for each, of all their values."""
 
@@ -71,11 +71,3 @@ class Workload:
             there = truth > 0
             relative.append(float((off[there] / np.maximum(truth[there], SANITY * self.records)).mean()))
         return Errors(*(math.fsum(values) / len(values) for values in (absolute, per_cell, relative)))
-
-
-def dense(table: Histogram, names: Names) -> Floats:
-    """The counts of some columns as an array."""
-    shape = [len(table[name].labels) for name in names]
-    keys = np.ravel_multi_index([table[name].codes.astype(np.int64) for name in names], shape)
-    counts = np.bincount(keys, weights=table.counts, minlength=math.prod(shape))
-    return np.asarray(counts, dtype=np.float64).reshape(shape)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,20 +13,25 @@ from urllib.parse import urlsplit
 
 from incrowd.core.errors import DataError, InputError, InternalError
 from incrowd.core.files import named, require_absent, write_whole
+from incrowd.domain import Coding, DateRange, read_date_format
+from incrowd.drafting import asking
+from incrowd.drafting.beside import Companions, companions, from_files, numbers_beside
+from incrowd.drafting.codes import found_codes, label_for, leave_out
 from incrowd.drafting.conventions import Conventions, understand
-from incrowd.drafting.guessing import ColumnDraft, DraftLine, guess
+from incrowd.drafting.design import Design, recognise
+from incrowd.drafting.guessing import ColumnDraft, DraftLine, bucket, guess
+from incrowd.drafting.people import PeopleDraft, whose
+from incrowd.drafting.sizing import Fitting, chosen, fitting, nearly_constant
 from incrowd.drafting.writing import write
 from incrowd.hierarchy import codings
 from incrowd.policy import Policy, without_password
 from incrowd.policy.reading import MARK
-from incrowd.sources import open_source
+from incrowd.sources import Source, open_source
 from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.files import find_files
 from incrowd.sources.profile import ColumnProfile, TableProfile, profile
 from incrowd.sources.spark_session import without_token
 
-_CROWD = 100  # people, of which a crowd is published nearly always if the promise is the drafted one
-_VALUES = 3  # of a column that crowds are to be told apart by
 _NAMED = 6  # columns that a question names
 _LEAST_EXPONENT = 6  # delta is never proposed larger than this says
 _NUMBER_OR_DATE = re.compile(r"\s*[+-]?[0-9]+([.,:/-][0-9]+)*\s*")
@@ -64,6 +68,7 @@ class Draft:
         decisions: what a person has to decide.
         profiles: what each column holds. For the publisher's eyes only.
         engine: the Spark cluster that reads the table, without a token that its address may hold.
+        people: whose the rows seem to be, if a column seems to say so.
     """
 
     text: str = field(repr=False)
@@ -72,6 +77,7 @@ class Draft:
     decisions: tuple[Decision, ...]
     profiles: tuple[ColumnProfile, ...] = field(default=(), repr=False)
     engine: str | None = None
+    people: PeopleDraft | None = field(default=None, repr=False)
 
 
 def draft(
@@ -84,6 +90,7 @@ def draft(
     encoding: str | None = None,
     table: str | None = None,
     engine: str | None = None,
+    codebook: str | Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Draft:
     """Looks at a table and drafts a policy for it.
@@ -98,6 +105,7 @@ def draft(
         encoding: of a text file; UTF-8 if not given.
         table: the table that is meant, in a database or in Spark's catalogue.
         engine: the Spark cluster that reads the table.
+        codebook: a file that says what codes mean; by default one beside the table, if there is any.
         progress: called now and then with the part done.
 
     Raises:
@@ -114,23 +122,37 @@ def draft(
     found = profile(source, progress)
     if type(source) is DuckDBSource:  # elsewhere, names are names
         _require_header(found.columns)
-    read = understand(found.columns)
-    columns = tuple(_propose(column, read) for column in read.columns)
+    here = None if name is None or _is_elsewhere(name, engine) else find_files([name])[0]
+    beside = companions(here, codebook)
+    known = {column.name: from_files(column, beside, source, target) for column in found.columns}
+    prepared = [_prepared(column, known[column.name], beside) for column in found.columns]
+    read = understand([column for column, _ in prepared], beside.labelled())
+    design = recognise(source, read.columns) if isinstance(source, DuckDBSource) else Design()
+    columns = tuple(
+        _propose(column, read, design, known[column.name], dict(codes))
+        for column, (_, codes) in zip(read.columns, prepared, strict=True)
+    )
+    columns = tuple(_with_others(column, source) for column in columns)
+    people = found.drawn_from or found.rows
+    columns, fit = _fitted(columns, {column.name: column for column in read.columns}, people)
     published = [column for column in columns if column.role != "drop"]
     if not published:
         raise DataError(
             f"None of the {len(columns)} columns seems fit to be published.",
             code="draft-empty",
-            remedy="They are constant, free text, point at one person, or cannot be read (dates like 31.01.2026, "
-            "numbers like 1.234). If that is wrong, write the policy by hand.",
+            remedy="They are constant, free text, point at one person, or cannot be read (numbers "
+            "like 1.234). If that is wrong, write the policy by hand.",
             details={"columns": {column.name: column.why for column in columns}},
         )
-    decisions = _decisions(columns, published, found)
+    whose_rows = whose(source, columns, found.columns)
+    decisions = _decisions(columns, published, found, fit)
+    if whose_rows is not None and whose_rows.question:
+        decisions += (Decision(whose_rows.column, whose_rows.question),)
     reading = {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
     reading["encoding"] = encoding or (None if name is None or _is_elsewhere(name, engine) else _marked_encoding(name))
     where = ({} if name is None else {"path": _relative(name, target)}) | ({} if table is None else {"table": table})
-    kept = {column.name for column in published}
-    reading["decimal"] = read.decimal if kept & read.unseen.keys() else None
+    kept = {column.name for column in columns if column.role != "drop" or column.instead}
+    reading["decimal"] = "," if read.decimal == "," and kept & read.commas else None
     spellings = {text for c in read.columns if c.kind == "text" and c.name in kept for text in c.spellings}
     shown = None if engine is None else without_token(engine)
     text = write(
@@ -140,16 +162,48 @@ def draft(
         data=where | {key: value for key, value in reading.items() if value is not None},
         missing_values=sorted({"", *spellings}),
         delta_exponent=max(_LEAST_EXPONENT, len(str(found.drawn_from or found.rows)) + 1),
+        people=whose_rows,
         engine=shown,
     )
-    _require_usable(text)
+    _require_usable(text, Path() if target is None else target.parent)
     written = None if target is None else write_whole(target, text.encode())
-    return Draft(text, written, columns, decisions, read.columns, shown)
+    return Draft(text, written, columns, decisions, read.columns, shown, whose_rows)
 
 
-def _propose(column: ColumnProfile, read: Conventions) -> ColumnDraft:
-    """What is proposed for a column of a table that is read so."""
-    proposed = guess(column, read)
+def _prepared(
+    column: ColumnProfile, known: ColumnDraft | list[str] | None, beside: Companions
+) -> tuple[ColumnProfile, Mapping[str, str]]:
+    """A column as it is drafted, and the codes of the code book that stand beside its numbers."""
+    labels = beside.labels_of(column.name)
+    if isinstance(known, ColumnDraft) or not labels:
+        return column, {}
+    return numbers_beside(column, labels)
+
+
+def _propose(
+    column: ColumnProfile,
+    read: Conventions,
+    design: Design,
+    known: ColumnDraft | list[str] | None,
+    codes: dict[str, str],
+) -> ColumnDraft:
+    """What is proposed for a column of a table that is read so.
+
+    Args:
+        column: what is in it.
+        read: how the table is read.
+        design: which columns number households, and which are weights.
+        known: what files say about it; or why they are not used.
+        codes: those of the code book that stand beside its numbers.
+    """
+    if isinstance(known, ColumnDraft):
+        return known
+    dropped = _by_design(column, design)
+    if dropped is not None:
+        return dropped
+    proposed = _with_codes(column, read, codes)
+    if known:
+        proposed = replace(proposed, questions=(*proposed.questions, *known))
     # A text that means "missing" where many hold it does so too where it is too rare to be seen.
     words = column.kind == "text" and column.written("text", "mark") > 0
     unseen = bool(read.absent) and words and (column.rare_records > 0 or not column.counted)
@@ -157,6 +211,73 @@ def _propose(column: ColumnProfile, read: Conventions) -> ColumnDraft:
         return proposed
     keep = DraftLine("missing", "keep", "should there be any: data says which texts mean that")
     return replace(proposed, lines=tuple(sorted((*proposed.lines, keep), key=lambda line: line.key == "hierarchy")))
+
+
+def _with_codes(column: ColumnProfile, read: Conventions, labelled: dict[str, str]) -> ColumnDraft:
+    """The proposal for a column, with the codes that stand among its numbers if it is proposed as a range of them."""
+    found = found_codes(column, [*read.absent, *column.spellings])
+    codes = labelled | {code: label_for(code) for code in found}
+    if not codes:
+        return guess(column, read)
+    proposed = guess(leave_out(column, found), read)
+    domain = next((line.value for line in proposed.lines if line.key == "domain"), None)
+    if proposed.role == "drop" or proposed.type not in ("integer", "number") or not isinstance(domain, dict):
+        return guess(column, read)
+    taken = set(codes.values())
+    lines = [
+        replace(line, value=bucket(taken)) if line.key == "other" and line.value in taken else line
+        for line in proposed.lines
+    ]
+    lines.append(DraftLine("codes", codes, "what do they mean?" if found else "", confirm=bool(found)))
+    questions = (*proposed.questions, *([asking.codes(found)] if found else []))
+    ordered = tuple(sorted(lines, key=lambda line: line.key == "hierarchy"))
+    return replace(proposed, lines=ordered, questions=questions)
+
+
+def _with_others(column: ColumnDraft, source: Source) -> ColumnDraft:
+    """A proposal with a bucket for what is written like a date and is none: a format is told from most of a column."""
+    said = {line.key: line.value for line in column.lines}
+    if column.type != "date" or "format" not in said or "other" in said:
+        return column
+    if isinstance(source, DuckDBSource):
+        days = DateRange(said["domain"]["from"], said["domain"]["to"])
+        coding = Coding(column.name, days, "keep", "something else", format=read_date_format(said["format"]))
+        counted = source.count_by([coding])[column.name]
+        if len(days.labels) not in counted.codes:
+            return column
+    line = DraftLine("other", "other", "for what is no date, or outside the domain", confirm=True)
+    return replace(column, lines=(*column.lines, line))
+
+
+def _by_design(column: ColumnProfile, design: Design) -> ColumnDraft | None:
+    """Numbers of households and weights, which are not published."""
+    if column.name in design.weights:
+        why = f"it seems to be a survey weight: it {design.weights[column.name]}"
+        return ColumnDraft(column.name, "number", "drop", why, questions=(f"Left out: {why}. Is that right?",))
+    if column.name not in design.keys:
+        return None
+    several = f"about {design.keys[column.name]:.1f} records"
+    why = f"it seems to number households or people, of {several} each"
+    asked = f"Left out: {why}. If it numbers people, a person has several rows: say so, with people."
+    return ColumnDraft(column.name, "text", "drop", why, questions=(asked,))
+
+
+def _fitted(
+    columns: tuple[ColumnDraft, ...], profiles: Mapping[str, ColumnProfile], people: int
+) -> tuple[tuple[ColumnDraft, ...], Fitting]:
+    """The columns, those that are too much for so many people being left out, with what could be said of them."""
+    published = [column for column in columns if column.role != "drop"]
+    fit = fitting(people, len(published))
+    kept = chosen(published, profiles, fit)
+    size = f"{people:,} records carry about {fit.columns} columns"
+
+    def fitted(column: ColumnDraft) -> ColumnDraft:
+        if column.role == "drop" or column.name in kept:
+            return column
+        little = "nearly every record says the same; " if nearly_constant(profiles[column.name]) else ""
+        return replace(column, role="drop", why=f"{little}{size}: {column.why}", instead=column.role, questions=())
+
+    return tuple(map(fitted, columns)), fit
 
 
 def _title(data: str | None, table: str | None) -> str | None:
@@ -226,16 +347,17 @@ def _require_header(columns: Sequence[ColumnProfile]) -> None:
 
 
 def _decisions(
-    columns: Sequence[ColumnDraft], published: Sequence[ColumnDraft], table: TableProfile
+    columns: Sequence[ColumnDraft], published: Sequence[ColumnDraft], table: TableProfile, fit: Fitting
 ) -> tuple[Decision, ...]:
     kept, dropped = len(published), len(columns) - len(published)
     whole = [_CONFIRM, f"Check the roles: {kept} published, {dropped} dropped. {_ROLES}"]
     if table.drawn_from is not None:
         whole.insert(1, f"Only {table.rows:,} of {table.drawn_from:,} records were looked at. {_PART}")
-    carried = _carried(table.drawn_from or table.rows)
-    if kept > carried:
-        about = f"a table of this size carries about {carried} of the {kept} columns"
-        whole.append(f"Drop what users do not need: {about}. {_CROWDS}")
+    spare = [column.name for column in columns if column.instead]
+    if spare or kept > fit.columns:
+        about = f"a table of this size carries about {fit.columns} of the {kept + len(spare)} columns"
+        others = f" Those that seem to tell least are left out ({_listed(spare)}): swap as you need." if spare else ""
+        whole.append(f"Drop what users do not need: {about}.{others} {_CROWDS}")
     whole.append("Choose epsilon and delta: what is promised to each person in the table.")
     asked: dict[str, list[str]] = {}
     for column in columns:
@@ -248,21 +370,16 @@ def _decisions(
     return (*(Decision(None, question) for question in whole), *special)
 
 
-def _carried(people: int) -> int:
-    """How many columns of a few values leave crowds that are large enough to be published."""
-    return max(2, round(math.log(max(people / _CROWD, 1), _VALUES)))
-
-
 def _listed(names: Sequence[str]) -> str:
     """Names of columns in one line, whatever is in them."""
     shown = [name if name.isprintable() and name == name.strip() else ascii(name) for name in names[:_NAMED]]
     return ", ".join(shown) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def _require_usable(text: str) -> None:
+def _require_usable(text: str, base: Path) -> None:
     """A draft that is no policy would be a bug."""
     try:
-        codings(Policy.from_text(text))
+        codings(Policy.from_text(text, base))
     except InputError as error:
         raise InternalError(f"A draft was made that is no policy ({error.code}).") from None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from incrowd.drafting.conventions import Unclear
 from incrowd.sources.profile import COMMON, ColumnProfile
@@ -22,17 +22,36 @@ _NAMES = {".": "points", ",": "commas"}
 
 
 def sentinel(column: ColumnProfile) -> list[str]:
-    """Asks about a 99 that may mean "not known": at an end, and alone there or more frequent than its neighbour."""
-    counts = {float(text): n for text, n in column.common if INTEGER.fullmatch(text)}
+    """Asks about a 99 that may mean "not known"."""
+    text = sentinel_value(column, _SENTINELS)
+    if text is None:
+        return []
+    question = f"Does {float(text):.0f} mean 'not known'? Then take it out of the domain and write other: not known"
+    return [f"{question}. (Among the missing_values of data it would count for every column.)"]
+
+
+def sentinel_value(column: ColumnProfile, wanted: Collection[int]) -> str | None:
+    """One of these numbers, as it is written, at an end, and alone there or more frequent than its neighbour."""
+    counts = {float(text): (n, text) for text, n in column.common if INTEGER.fullmatch(text)}
     for end in (column.ends or ())[::-1]:
-        if end not in _SENTINELS or end not in counts:
+        if end not in wanted or end not in counts:
             continue
+        frequent, text = counts[end]
         neighbours = [pair for pair in column.numbers if abs(pair[0] - end) > 0.005 * abs(end)]
-        near, records = min(neighbours, key=lambda pair: abs(pair[0] - end), default=(end, counts[end]))
-        if abs(near - end) > max(1, 0.02 * abs(end)) or counts[end] > 5 * records:
-            question = f"Does {end:.0f} mean 'not known'? Then take it out of the domain and write other: not known"
-            return [f"{question}. (Among the missing_values of data it would count for every column.)"]
-    return []
+        near, records = min(neighbours, key=lambda pair: abs(pair[0] - end), default=(end, frequent))
+        if abs(near - end) > max(1, 0.02 * abs(end)) or frequent > 5 * records:
+            return text
+    return None
+
+
+def codes(found: Sequence[str]) -> str:
+    """Asks what codes among numbers mean."""
+    listed = ", ".join(text if _WORD.fullmatch(text) else ascii(text) for text in found)
+    verb, them = ("is", "it") if len(found) == 1 else ("are", "them")
+    return (
+        f"{listed} {verb} taken for something else than a number, in codes. What does the code book call {them}? What "
+        "is a number after all, take out there."
+    )
 
 
 def missing(column: ColumnProfile, found: Collection[str]) -> list[str]:
@@ -64,19 +83,21 @@ def thousands(found: Unclear | None, shape: str, points: bool) -> tuple[str, ...
     Args:
         found: what is unclear about them.
         shape: what the column is.
-        points: whether other columns have decimal points, beside which no comma can be read.
+        points: whether other columns have decimal points, beside which a comma needs a format.
     """
     if found is None or shape not in (("integer", "number") if found.sign == "." or found.read else ("comma",)):
         return ()
     signs = _NAMES[found.sign]
     question = f"Is 1{found.sign}234 one thousand two hundred and thirty-four, or a little more than one?"
-    copy = f"In the first case write the numbers without {signs}, in a copy of the file"
+    first = f"In the first case, format: '1{found.sign}234'"
     if found.read:
-        return (f"{question} It is read as the latter. {copy}.",)
-    remedy = "give it bins, {type: number, domain: {cuts: [0, 50, .inf]}}"
+        return (f"{question} It is read as the latter. {first} says so.",)
+    second = "no format"
     if found.sign == ",":
-        remedy = "with points, as in other columns" if points else f"{remedy}, and decimal: ',' under data"
-    return (f"Left out: its {signs} may stand between thousands. {question} {copy}; in the second, {remedy}.",)
+        second = "format: '1234,5'" if points else "decimal: ',' under data"
+    bins = "beside bins, {type: number, domain: {cuts: [0, 50, .inf]}}"
+    said = f"Left out: its {signs} may stand between thousands. {question}"
+    return (f"{said} {first}; in the second, {second}; {bins}.",)
 
 
 def oddities(column: ColumnProfile, shape: str) -> list[str]:
@@ -99,8 +120,8 @@ def oddities(column: ColumnProfile, shape: str) -> list[str]:
     rest = column.present - column.written(*fitting.get(shape, column.writings))
     if shape in ("integer", "number") and (parted := column.written("thousands", "comma")):
         found.append(
-            f"{_records(parted)} a number like 1,234 or 1.234,50, which cannot be read here and would become 'other'. "
-            "Write plain numbers in a copy of the file."
+            f"{_records(parted)} a number like 1,234 or 1.234,50, which would become 'other'. "
+            "format: '1,234.5' or '1.234,5' reads them, and the others too."
         )
         rest -= parted
     if rest:

@@ -9,11 +9,11 @@ number only if all other columns agree on what stands before decimals, and even 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from incrowd.sources.profile import COMMON, ColumnProfile
+from incrowd.sources.profile import COMMON, ColumnProfile, writing_of
 
 _ABSENT = {
     *("k.a.", "k. a.", "k.a", "keine angabe", "keine angaben", "s/d", "n/d", "n.d.", "n.r.", "n/r", "n.k.", "n. a."),
@@ -52,7 +52,7 @@ class Conventions:
         columns: what the columns hold if it is read so.
         decimal: what stands before the decimals of numbers.
         absent: further texts that seem to mean that a value is missing, with the columns where many records hold them.
-        unseen: how many records of a column with commas hold a number that is not known, because few share it.
+        commas: columns that are numbers with a decimal comma.
         unclear: columns in which 1.234 may be more than a thousand.
         points: whether numbers have decimal points for certain.
     """
@@ -60,40 +60,48 @@ class Conventions:
     columns: tuple[ColumnProfile, ...]
     decimal: str
     absent: dict[str, tuple[str, ...]]
-    unseen: dict[str, int]
+    commas: frozenset[str]
     unclear: dict[str, Unclear]
     points: bool
 
 
-def understand(columns: Sequence[ColumnProfile]) -> Conventions:
-    """The conventions of a table, from what its columns hold."""
+def understand(columns: Sequence[ColumnProfile], labelled: Collection[str] = ()) -> Conventions:
+    """The conventions of a table, from what its columns hold.
+
+    Args:
+        columns: of the table.
+        labelled: texts of which a code book says what they mean.
+    """
     absent: dict[str, list[str]] = {}
     for column in columns:
         for text in _absent_texts(column):
-            absent.setdefault(text, []).append(column.name)
+            if text not in labelled:
+                absent.setdefault(text, []).append(column.name)
     absent = {
         text: where
         for text, where in absent.items()
         if not any(_may_mean_it(column, text) for column in columns if column.name not in where)
     }
-    read = [_without(column, absent) for column in columns]
+    read = [without(column, absent) if column.kind == "text" else column for column in columns]
     signs = {column.name: sign for column in read if (sign := _unclear_sign(column))}
     certain = [column for column in read if column.kind == "text" and column.name not in signs]
     commas = any(column.written("comma") >= _MOSTLY * column.present > 0 for column in certain)
     points = any(_has_points(column) and not _may_part_thousands(column, ".") for column in certain)
     # The slips of a few are not worth a column.
     slips = {column.name for column in read if _signed(column, ".")[0] < COMMON}
-    decimal, unseen = "," if commas and not points else ".", {}
-    for place, column in enumerate(read if decimal == "," else ()):
-        read[place] = _with_points(column)
+    decimal, with_commas = "," if commas and not points else ".", set()
+    for place, column in enumerate(read):
+        # Beside points, commas are read in a column alone, if they are certain.
+        if decimal == "," or column.name not in signs:
+            read[place] = _with_points(column)
         if read[place] != column:
-            unseen[column.name] = _rare(column, "comma")
+            with_commas.add(column.name)
     unclear = {
-        name: Unclear(sign, (points or name in slips) and not commas if sign == "." else name in unseen)
+        name: Unclear(sign, (points or name in slips) and not commas if sign == "." else name in with_commas)
         for name, sign in signs.items()
     }
     found = {text: tuple(names) for text, names in sorted(absent.items())}
-    return Conventions(tuple(read), decimal, found, unseen, unclear, points)
+    return Conventions(tuple(read), decimal, found, frozenset(with_commas), unclear, points)
 
 
 def _unclear_sign(column: ColumnProfile) -> str:
@@ -147,13 +155,13 @@ def _may_mean_it(column: ColumnProfile, text: str) -> bool:
     return column.kind == "text" and any(other < 0 and other != _number(text) for other, _ in column.numbers)
 
 
-def _without(column: ColumnProfile, absent: dict[str, list[str]]) -> ColumnProfile:
+def without(column: ColumnProfile, absent: Mapping[str, Sequence[str]]) -> ColumnProfile:
     """A column in which these texts are missing values."""
     shared = dict(column.common)
-    for text in absent if column.kind == "text" else ():
+    for text in absent:
         records = shared.get(text) or dict(column.numbers).get(float(_number(text) or math.nan), 0)
-        way = next((way for way in ("integer", "number", "text", "mark") if _fits(column, way, text)), None)
-        if not records or way is None:
+        way = writing_of(text)
+        if not records or way not in column.writings:
             continue
         old, common = column.writings[way], text in shared
         less = replace(
@@ -165,7 +173,7 @@ def _without(column: ColumnProfile, absent: dict[str, list[str]]) -> ColumnProfi
             letters=old.letters - len(text) * records,
             signed=old.signed - records * ("." in text or "," in text),
         )
-        numbers = tuple((number, n) for number, n in column.numbers if number != _number(text))
+        numbers = _fewer(column.numbers, text, records)
         column = replace(
             column,
             missing=column.missing + records,
@@ -179,64 +187,67 @@ def _without(column: ColumnProfile, absent: dict[str, list[str]]) -> ColumnProfi
             common=tuple(pair for pair in column.common if pair[0] != text),
             blanks=column.blanks - records * (text != text.strip()),
             numbers=numbers,
-            ends=column.ends if numbers == column.numbers else _ends(numbers, column.ends),
+            ends=column.ends if numbers == column.numbers else _ends(numbers, column.ends, float(_number(text) or 0)),
         )
     return column
 
 
-def _fits(column: ColumnProfile, way: str, text: str) -> bool:
-    """Whether a text may have been counted as written in this way."""
-    return way in column.writings and (way in ("integer", "number")) == (_number(text) is not None)
+def _fewer(numbers: tuple[tuple[float, int], ...], text: str, records: int) -> tuple[tuple[float, int], ...]:
+    """Numbers, which are known to three digits, without the records that hold this one."""
+    said = _number(text)
+    gone = math.nan if said is None else float(said)
+    near = min((number for number, _ in numbers), key=lambda number: abs(number - gone), default=math.nan)
+    if not math.isfinite(gone) or not abs(near - gone) <= _unknown(gone):
+        return numbers
+    less = ((number, n - records if number == near else n) for number, n in numbers)
+    return tuple((number, n) for number, n in less if n > 0)
 
 
-def _ends(numbers: Sequence[tuple[float, int]], before: tuple[float, float] | None) -> tuple[float, float] | None:
-    """The ends once the least number has gone: the next one is known to three digits, and is taken at its least."""
+def _ends(
+    numbers: Sequence[tuple[float, int]], before: tuple[float, float] | None, gone: float
+) -> tuple[float, float] | None:
+    """The ends once one has gone: the next number is known to three digits, and is taken at its farthest."""
     if not numbers or before is None:
         return None
-    least = numbers[0][0]
-    if least >= _EXACT or least != math.trunc(least):
-        least -= 0.5 * 10.0 ** (math.floor(math.log10(least)) - 2)
-    return least, before[1]
+    least, most = numbers[0][0], numbers[-1][0]
+    return (
+        least - _unknown(least) if gone <= before[0] else before[0],
+        most + _unknown(most) if gone >= before[1] else before[1],
+    )
 
 
-def _rare(column: ColumnProfile, way: str) -> int:
-    """How many records hold a value so written that is not known, because few share it."""
-    found = column.writings.get(way)
-    return 0 if found is None else found.records - found.common_records if column.counted else found.records
+def _unknown(number: float) -> float:
+    """How far a number may be from one that it is known as."""
+    if not number or (abs(number) < _EXACT and number == math.trunc(number)):
+        return 0.0
+    return 0.5 * 10.0 ** (math.floor(math.log10(abs(number))) - 2)
 
 
 def _with_points(column: ColumnProfile) -> ColumnProfile:
-    """A column as it would be with points for commas.
-
-    Only numbers that many records hold are known of one with commas, which is enough for cuts between round numbers.
-    A column is left as it is if too few are known, or too many hold something else.
-    """
+    """A column as it would be with points for commas; as it is if too many hold something else, or points too."""
     commas = column.writings.get("comma")
-    known = {
-        text: (number, records)
-        for text, records in column.common
-        if "," in text and (number := _number(text.replace(",", "."))) is not None
-    }
-    if column.kind != "text" or commas is None or not known or not column.counted:
+    if column.kind != "text" or commas is None or column.comma_ends is None or _has_points(column):
         return column
-    if column.written(*_NUMERIC) < _NEARLY * column.present or 2 * commas.common_records < commas.records:
+    if column.written(*_NUMERIC) < _NEARLY * column.present:
         return column
-    if _has_points(column):
-        return column
-    numbers: dict[float, int] = dict(column.numbers)
-    for number, records in known.values():
-        numbers[float(number)] = numbers.get(float(number), 0) + records
-    writings = {way: found for way, found in column.writings.items() if way != "comma"}
+    numbers = dict(column.numbers)
+    for number, records in column.commas:
+        numbers[number] = numbers.get(number, 0) + records
+    ends = [*column.comma_ends, *(column.ends or ())]
     return replace(
         column,
-        writings=writings | {"number": commas},
-        common=tuple((text.replace(",", ".") if text in known else text, n) for text, n in column.common),
+        writings={way: found for way, found in column.writings.items() if way != "comma"} | {"number": commas},
+        common=tuple((_with_point(text), n) for text, n in column.common),
         numbers=tuple(sorted(numbers.items())),
-        ends=(
-            min([*numbers, *(column.ends or ())]),
-            max([*numbers, *(column.ends or ())]),
-        ),
+        ends=(min(ends), max(ends)),
+        commas=(),
+        comma_ends=None,
     )
+
+
+def _with_point(text: str) -> str:
+    pointed = text.replace(",", ".")
+    return pointed if "," in text and _number(pointed) is not None else text
 
 
 def _number(text: str) -> Decimal | None:

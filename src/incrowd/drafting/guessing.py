@@ -6,15 +6,18 @@ only if enough records share it; the ends of numbers and dates are rounded away 
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from incrowd.drafting import asking, names, ranges
+from incrowd.domain import natural_key
+from incrowd.drafting import asking, ranges
 from incrowd.drafting.asking import DIGITAL, INTEGER, NUMERIC, WHOLE
 from incrowd.drafting.conventions import Conventions
+from incrowd.sources import meaning
 from incrowd.sources.profile import COMMON, ColumnProfile
 
 LONGEST_NAME = 200  # letters of a column's name; YAML allows keys of a thousand
@@ -34,6 +37,7 @@ _FREE_TEXT = 40  # letters on average
 _GROUPED = 5  # values that are worth to be grouped
 _DIGITS = 5  # the longest codes of which all are declared
 _GAPS = 3  # numbers left out of a list that is nearly a range
+_PREFIX = re.compile(r"(\w+)[-./: ]\w+")
 _DECIMAL = re.compile(r"\s*[+-]?\d{1,15}(\.\d{0,9})?\s*", re.ASCII)
 
 _FLAGS = "0 is published as false, 1 as true. If they are codes: type: integer and domain: [0, 1]"
@@ -41,19 +45,21 @@ _CODES = "If they are amounts and no codes: domain: {from: ..., to: ...} and hie
 _UNEVEN = "Codes of different lengths are better grouped by a file: hierarchy: {file: ...}"
 _GROUPS = "To group them instead of hiding all: hierarchy: {taxonomy: {one group: [...], another group: [...]}}"
 _CONVERT = {
-    "comma": "numbers with a decimal comma, of which too few are alike to see their range",
-    "thousands": "numbers with points or commas between thousands cannot be read",
+    "comma": "numbers with a decimal comma, and some with a point",
+    "thousands": "numbers with points or commas between thousands",
     "moment": "moments tell nearly every record apart",
-    "local date": "dates can be read only if they are written like 2026-01-31",
+    "local date": "dates from which it cannot be told what is the day and what the month, or the century",
 }
-_WEIGHT = "it seems to be a survey weight, which tells how a person was sampled"
 _UNCLEAR = "its points or commas may stand between thousands"
-_LIKE_OTHERS = "Write them with points, as in other columns, in a copy of the file, if you need it."
 _REMEDY = {
-    _CONVERT["comma"]: "To publish it: decimal: ',' under data, and {type: number, domain: {cuts: [0, 50, .inf]}}.",
-    _CONVERT["thousands"]: "Write them without, in a copy of the file, if you need it.",
+    _CONVERT["comma"]: "To publish it: {type: number, format: '1234,5', domain: {cuts: [0, 50, .inf]}, other: other}.",
+    _CONVERT[
+        "thousands"
+    ]: "To publish it: {type: number, format: '1.234,5', domain: {cuts: [0, 50, .inf]}}, the format "
+    "being 1234.5 as it is written there.",
     _CONVERT["moment"]: "Convert it to days, in a copy of the file, if you need it.",
-    _CONVERT["local date"]: "Convert it in a copy of the file if you need it: docs/from-csv.md.",
+    _CONVERT["local date"]: "To publish it: {type: date, format: dd/mm/yyyy, domain: {from: 2020-01-01, to: "
+    "2029-12-31}}, or convert it in a copy of the file.",
 }
 
 
@@ -79,6 +85,8 @@ class ColumnDraft:
         lines: what else the policy says about it.
         hint: how it could be said better, if there is such a way.
         questions: what a person has to answer.
+        instead: the role it would have if it were not too much for the table.
+        coarser: whether there are levels between its values and none.
     """
 
     name: str
@@ -88,6 +96,8 @@ class ColumnDraft:
     lines: tuple[DraftLine, ...] = ()
     hint: str = ""
     questions: tuple[str, ...] = ()
+    instead: str = ""
+    coarser: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,28 +118,28 @@ def guess(column: ColumnProfile, read: Conventions) -> ColumnDraft:
     """A proposal for a column of a table that is read so."""
     if not 0 < len(column.name) <= LONGEST_NAME:
         return ColumnDraft(column.name, "text", "drop", "its name is empty, or too long to stand in a policy")
-    words = names.words_of(column.name)
+    words = meaning.words_of(column.name)
     shape = _shape(column, words) if column.present else "text"
     said = shape if shape in ("boolean", "integer", "number", "date") else "text"
     reason = _reason_to_drop(column, shape, words)
     if reason:
         return ColumnDraft(column.name, said, "drop", reason)
-    if names.says_weight(words) and shape in ("number", "integer") and column.distinct > _NUMBERED:
-        return ColumnDraft(column.name, said, "drop", _WEIGHT, questions=(f"Left out: {_WEIGHT}. Is that right?",))
     unclear = read.unclear.get(column.name)
     thousands = asking.thousands(unclear, shape, read.points)
     if unclear and thousands and not unclear.read:
         return ColumnDraft(column.name, said, "drop", _UNCLEAR, questions=thousands)
-    values = _values(column, shape, words, read.unseen.get(column.name, 0))
+    values = _values(column, shape, words)
     if isinstance(values, str):
-        remedy = _LIKE_OTHERS if values == _CONVERT["comma"] and read.points else _REMEDY.get(values)
+        remedy = _REMEDY.get(values)
         questions = [f"Left out: {values}. {remedy}"] if remedy else []
         return ColumnDraft(column.name, said, "drop", values, questions=tuple(questions))
-    sensitive, lines = names.says_sensitive(words), list(values.lines)
+    sensitive, lines = meaning.says_sensitive(words), list(values.lines)
+    if read.decimal == "." and column.name in read.commas and values.type in ("integer", "number"):
+        lines.insert(0, DraftLine("format", "1234,5", "commas begin decimals here, and points elsewhere", confirm=True))
     if column.missing:
         lines.append(DraftLine("missing", "keep", "published as missing, if enough people share it"))
     if values.outside:
-        lines.append(DraftLine("other", _bucket(values.taken), _outside_note(values), confirm=True))
+        lines.append(DraftLine("other", bucket(values.taken), _outside_note(values), confirm=True))
     return ColumnDraft(
         column.name,
         values.type,
@@ -144,6 +154,7 @@ def guess(column: ColumnProfile, read: Conventions) -> ColumnDraft:
             *asking.oddities(column, shape),
             *asking.too_rare(column, values.outside, values.rare),
         ),
+        coarser=any(line.key == "hierarchy" for line in lines),
     )
 
 
@@ -154,7 +165,11 @@ def _shape(column: ColumnProfile, words: frozenset[str]) -> str:
         return column.written(*ways) >= _MOST * column.present
 
     zeros = column.written("digits")
-    if column.kind != "decimal" and _is_boolean(column) and not (column.written("binary") and names.says("sex", words)):
+    if (
+        column.kind != "decimal"
+        and _is_boolean(column)
+        and not (column.written("binary") and meaning.says("sex", words))
+    ):
         return "boolean"
     if zeros and are(*DIGITAL) and (_one_length(column) or zeros > (1 - _MOST) / 2 * column.present):
         return "digits"
@@ -196,49 +211,53 @@ def _reason_to_drop(column: ColumnProfile, shape: str, words: frozenset[str]) ->
         return "it holds no value"
     if column.distinct == 1 and not column.missing:
         return "the same in every record"
-    if names.says_person(words):
+    if meaning.says_person(words):
         return "its name says that it points at one person"
     counting = shape in ("text", "mark", "digits", "integer")
-    if names.says_number(words) and counting and (alike or column.distinct > _NUMBERED):
+    if meaning.says_number(words) and counting and (alike or column.distinct > _NUMBERED):
         return "its name says that it numbers people or names them"
-    usual = any(names.says(topic, words) for topic in (*ranges.USUAL, "year", "zip")) or names.says_quantity(words)
+    usual = any(meaning.says(topic, words) for topic in (*ranges.USUAL, "year", "zip")) or meaning.says_quantity(words)
     if alike and counting and not (usual and shape in ("integer", "digits")):
         return "nearly every record has a value of its own"
     return ""
 
 
-def _values(column: ColumnProfile, shape: str, words: frozenset[str], unseen: int) -> _Values | str:
+def _values(column: ColumnProfile, shape: str, words: frozenset[str]) -> _Values | str:
     """The domain of a column and what goes with it, or why none can be proposed."""
     match shape:
         case "boolean":
             outside = column.present - column.written("flag", "binary")
             hint = _FLAGS if column.written("binary") else ""
             return _Values("boolean", "true or false", (), outside, hint=hint, taken=("true", "false"))
+        case "integer" if meaning.says("date", words) and _are_days(column):
+            return _days_without_signs(column)
         case "integer" | "number":
-            return _number(column, shape, words, unseen)
+            return _number(column, shape, words)
         case "date":
             return _date(column)
+        case "local date" if (written := _date_format(column)) is not None:
+            return _local_date(column, written)
         case "digits":
             return _digits(column)
         case _:
             return _listed(column, shape)
 
 
-def _number(column: ColumnProfile, kind: str, words: frozenset[str], unseen: int) -> _Values | str:
+def _number(column: ColumnProfile, kind: str, words: frozenset[str]) -> _Values | str:
     if column.ends is None:
         return "its numbers are all infinite"
     rest = column.present - column.written(*NUMERIC)
-    if names.says("zip", words) and kind == "integer":
+    if meaning.says("zip", words) and kind == "integer":
         found = _zip(column, rest)
         if found:
             return found
     for topic, usual in ranges.USUAL.items():
-        if names.says(topic, words):
+        if meaning.says(topic, words):
             inside = sum(records for value, records in column.numbers if usual.low <= value <= usual.high)
             if inside >= _IN_RANGE * column.present:
                 return _range(column, kind, usual, rest, f"its name says {topic}, and the values fit")
     low, high = column.ends
-    if kind == "integer" and low >= (1800 if names.says("year", words) else 1900) and high < 2200:
+    if kind == "integer" and low >= (1800 if meaning.says("year", words) else 1900) and high < 2200:
         return _range(column, kind, ranges.decades(int(low), int(high)), rest, "they look like years")
     if kind == "integer":
         whole = [writing for way, writing in column.writings.items() if way in WHOLE]
@@ -251,15 +270,14 @@ def _number(column: ColumnProfile, kind: str, words: frozenset[str], unseen: int
             return _range(column, kind, ranges.span(int(low), int(high)), rest, "whole numbers")
     if kind == "number" and (found := _few_decimals(column)) is not None:
         return found
-    endless = column.written(*NUMERIC) - sum(records for _, records in column.numbers) - unseen
+    endless = column.written(*NUMERIC) - sum(records for _, records in column.numbers)
     points = ranges.cuts(column.numbers, negative=low < 0 or endless > 0, whole=kind == "integer")
     levels = ranges.coarser(points)
     lines = [DraftLine("domain", {"cuts": points}, "round numbers; which do others use?", confirm=True)]
     if levels:
         lines.append(DraftLine("hierarchy", {"cuts": levels}))
     why = "many whole numbers" if kind == "integer" else "numbers"
-    beyond = rest + endless + (unseen if points[0] == 0 else 0)  # of numbers that are not known, some may be below
-    return _Values(kind, why, lines, beyond, questions=asking.sentinel(column))
+    return _Values(kind, why, lines, rest + endless, questions=asking.sentinel(column))
 
 
 def _few_decimals(column: ColumnProfile) -> _Values | None:
@@ -346,13 +364,63 @@ def _all_digits(length: int, outside: int) -> _Values:
 
 
 def _date(column: ColumnProfile) -> _Values:
-    assert column.days is not None  # noqa: S101 - there are dates
-    first, last, periods = ranges.calendar(*column.days)
+    return _dates(column.days or (), column.present - column.written("date"))
+
+
+def _date_format(column: ColumnProfile) -> str | None:
+    """How local dates are written, if that can be told: a 31 is a day, and a point comes behind a day."""
+    local = column.local
+    if local is None or len(local.signs) != 1 or local.years is None:
+        return None
+    [sign] = local.signs
+    first, second, third = local.most
+    if first > ranges.DAYS:
+        ordered = ["yyyy", "mm", "dd"] if second <= ranges.MONTHS and third <= ranges.DAYS else []
+    elif second <= ranges.MONTHS and (first > ranges.MONTHS or sign == "."):
+        ordered = ["dd", "mm", "yyyy"]
+    else:
+        ordered = ["mm", "dd", "yyyy"] if first <= ranges.MONTHS < second <= ranges.DAYS else []
+    return sign.join(ordered) or None
+
+
+def _local_date(column: ColumnProfile, written: str) -> _Values:
+    assert column.local is not None  # noqa: S101 - by its format
+    assert column.local.years is not None  # noqa: S101 - by its format
+    years = [dt.date(year, 1, 1) for year in column.local.years]
+    return _dates(years, column.present - column.written("local date"), written)
+
+
+def _are_days(column: ColumnProfile) -> bool:
+    """Whether numbers may be days like 20260131."""
+    low, high = column.ends or (0, 0)
+    return _one_length(column) == len("20260131") and low >= 18000101 and high <= 21991231
+
+
+def _days_without_signs(column: ColumnProfile) -> _Values:
+    years = [dt.date(int(end // 10_000), 1, 1) for end in column.ends or ()]
+    return _dates(years, column.present - column.written(*DIGITAL), "yyyymmdd")
+
+
+def _dates(ends: Sequence[dt.date], outside: int, written: str | None = None) -> _Values:
+    first, last, periods = ranges.calendar(ends[0], ends[-1])
     lines = [
         DraftLine("domain", {"from": first, "to": last}, "rounded; what can occur?", confirm=True),
         DraftLine("hierarchy", {"dates": periods}),
     ]
-    return _Values("date", "dates", lines, column.present - column.written("date"))
+    if written is not None:
+        lines.insert(0, DraftLine("format", written, "as they are written", confirm=True))
+    return _Values("date", "dates" if written is None else f"dates like {written}", lines, outside)
+
+
+def _prefixes(texts: Sequence[str]) -> dict[str, list[str]] | None:
+    """Codes by what stands before a sign in them (01-01301 in 01), if that takes several together."""
+    parted = [_PREFIX.fullmatch(text) for text in texts]
+    groups: dict[str, list[str]] = {}
+    for text, found in zip(texts, parted, strict=True):
+        if found is None:
+            return None
+        groups.setdefault(found[1], []).append(text)
+    return groups if 1 < len(groups) <= len(texts) / 2 and not groups.keys() & set(texts) else None
 
 
 def _listed(column: ColumnProfile, shape: str) -> _Values | str:
@@ -370,13 +438,15 @@ def _listed(column: ColumnProfile, shape: str) -> _Values | str:
         return f"most records hold a value that fewer than {COMMON} share"
     if column.common_values > _MOST_LISTED:
         return f"more than {_MOST_LISTED} different texts; if you need it, list them in a file: domain: {{file: ...}}"
-    texts = sorted(common)
+    texts = sorted(common, key=natural_key)
     rare = column.distinct - len(texts)
     why = f"{len(texts)} different texts" + (f", {rare:,} more too rare to be listed" if rare else "")
     lines = [DraftLine("domain", texts, "take the list from the code book", confirm=True)]
     hint = ""
     longest = max(map(len, texts))
-    if shape == "mark" and len(texts) >= _GROUPED and longest <= _LONGEST_CODE:
+    if (groups := _prefixes(texts)) is not None and len(texts) >= _GROUPED:
+        lines.append(DraftLine("hierarchy", {"taxonomy": groups}, "by what stands before the sign"))
+    elif shape == "mark" and len(texts) >= _GROUPED and longest <= _LONGEST_CODE:
         why = why.replace("texts", "codes")
         lines.append(DraftLine("hierarchy", {"mask": longest}, "hides one character more at each level"))
         hint = _UNEVEN if min(map(len, texts)) < longest else ""
@@ -385,7 +455,8 @@ def _listed(column: ColumnProfile, shape: str) -> _Values | str:
     return _Values("text", why, lines, column.present - covered, rare, hint, taken=texts)
 
 
-def _bucket(taken: Iterable[str]) -> str:
+def bucket(taken: Iterable[str]) -> str:
+    """A name for other values that none of these is."""
     used = set(taken)
     return next(
         name for name in ("other", "other values", *(f"other {i}" for i in range(len(used) + 1))) if name not in used

@@ -17,6 +17,8 @@ from incrowd.sources.profile import COMMON
 
 INFINITY = Decimal("Infinity")
 
+MONTHS, DAYS = 12, 31  # of a year, of a month
+
 _ROUND = (1, 2, 5)
 _PARTS = 15  # intervals at most, in the middle
 _MANY_CUTS = 15

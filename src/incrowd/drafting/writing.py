@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from incrowd.drafting.guessing import LONGEST_NAME, ColumnDraft
+from incrowd.drafting.people import PeopleDraft
 from incrowd.policy.reading import MARK
 from incrowd.sources.profile import COMMON
 
@@ -35,6 +36,7 @@ def write(
     data: dict[str, Any],
     missing_values: Sequence[str],
     delta_exponent: int,
+    people: PeopleDraft | None = None,
     engine: str | None = None,
 ) -> str:
     """The text of the policy.
@@ -46,6 +48,7 @@ def write(
         data: where it is and how it is read.
         missing_values: texts that mean that a value is missing.
         delta_exponent: delta is ten to the power of minus this.
+        people: whose the rows seem to be.
         engine: what reads the table, which a release must be told again; it holds no token.
     """
     with_engine = "" if engine is None else f" --engine {shlex.quote(engine)}"
@@ -70,7 +73,20 @@ def write(
     out += ["", "attributes:"]
     for column in columns:
         out += [*_attribute(column), ""]
+    out += _people(people)
     return "\n".join([*out, *_ending(title, delta_exponent)]) + "\n"
+
+
+def _people(people: PeopleDraft | None) -> list[str]:
+    """The section about whose the rows are, or a remark that they seem to be people."""
+    if people is None:
+        return []
+    if not people.lines:
+        return [*_comment(f"{people.found}: each row seems to be a person."), ""]
+    out = ["people: # a person may have several rows"]
+    for line in people.lines:
+        out += _line(line.key, line.value, f"{MARK} {line.note}" if line.confirm else line.note, 2)
+    return [*out, ""]
 
 
 def _about(key: str, path: Any) -> str:
@@ -94,9 +110,10 @@ def _attribute(column: ColumnDraft) -> list[str]:
     if not 0 < len(column.name) <= LONGEST_NAME:
         return [f"  # A column that is not listed is left out: {column.why}"]
     name = scalar(column.name)
-    if column.role == "drop":
+    if column.role == "drop" and not column.instead:
         return [f"  {name}: drop # {column.why}"]
-    out = [f"  {name}: # {column.why}", f"    role: {column.role}", f"    type: {column.type}"]
+    role = f"drop # or {column.instead}" if column.instead else column.role
+    out = [f"  {name}: # {column.why}", f"    role: {role}", f"    type: {column.type}"]
     for line in column.lines:
         note = f"{MARK} {line.note}" if line.confirm else line.note
         out += _line(line.key, line.value, note, 4)
@@ -112,7 +129,10 @@ def _line(key: str, value: Any, note: str, indent: int) -> list[str]:
     if len(line + comment) <= _WIDTH:
         return [line + comment]
     if isinstance(value, dict):
-        return [f"{margin}{key}:{comment}", *(part for k, v in value.items() for part in _line(k, v, "", indent + 2))]
+        return [
+            f"{margin}{key}:{comment}",
+            *(part for k, v in value.items() for part in _line(scalar(str(k)), v, "", indent + 2)),
+        ]
     if not isinstance(value, list):
         return [f"{margin}# {note}", line] if note else [line]
     if value and isinstance(value[0], list):
@@ -135,7 +155,7 @@ def _wrapped(values: Sequence[Any], indent: int) -> list[str]:
 def _flow(value: Any) -> str:
     match value:
         case dict():
-            return "{" + ", ".join(f"{key}: {_flow(item)}" for key, item in value.items()) + "}"
+            return "{" + ", ".join(f"{scalar(str(key))}: {_flow(item)}" for key, item in value.items()) + "}"
         case list():
             return "[" + ", ".join(map(_flow, value)) + "]"
         case Decimal() if value.is_infinite():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from pydantic_core import PydanticCustomError
 
 from incrowd.core.errors import InputError, PolicyError
 from incrowd.domain import Categories, Coding, Domain
 from incrowd.hierarchy import runs
 from incrowd.hierarchy.amnesia import Ranges, is_amnesia, read_amnesia
+from incrowd.hierarchy.codebook import read_codebook
 from incrowd.hierarchy.table import HierarchyTable, Origin, read_column, read_rows, read_table, require_once
 from incrowd.hierarchy.tree import Hierarchy, assemble
 from incrowd.policy import (
@@ -17,6 +20,7 @@ from incrowd.policy import (
     HierarchySpec,
     Intervals,
     Kind,
+    LabelFile,
     ListFile,
     Mask,
     Node,
@@ -25,6 +29,7 @@ from incrowd.policy import (
     Taxonomy,
     TreeFile,
 )
+from incrowd.policy.labels import names, read_labels, unfit_labels, values_of
 from incrowd.policy.taxonomy import rows
 
 
@@ -87,7 +92,7 @@ def build(
         case Intervals():
             return assemble(coding, runs.intervals(spec, coding.domain))
         case Ordinal():
-            return assemble(coding, runs.ordinal(spec, coding.domain))
+            return assemble(coding, runs.ordinal(spec, coding.domain, coding.value_labels))
         case Mask():
             return assemble(coding, runs.mask(spec, coding.domain))
         case HierarchyTable():
@@ -117,8 +122,19 @@ def _coded(name: str, attribute: Attribute, missing: set[str], base: Path, show_
     spec: HierarchySpec | HierarchyTable | Ranges | None = attribute.hierarchy
     if isinstance(spec, Taxonomy | TreeFile):
         spec = load(spec, base=base, show_values=show_values)
-    domain = _domain(attribute, spec, missing, base, show_values)
-    coding = Coding(name, domain, attribute.missing, attribute.other)
+    labels = _labels(name, attribute, missing, base, show_values)
+    domain = _domain(attribute, spec, missing, base, show_values) or Categories(values_of(attribute.kind, labels or ()))
+    coding = Coding(
+        name,
+        domain,
+        attribute.missing,
+        attribute.other,
+        names=None if labels is None else names(domain.labels, labels),
+        codes=attribute.beside(),
+        format=attribute.written(),
+    )
+    if labels is not None:
+        _require_fitting(coding, labels, strict=not isinstance(attribute.labels, LabelFile))
     hierarchy = build(spec, coding, kind=attribute.kind)
     if attribute.level is not None:
         hierarchy.recode(attribute.level)  # an error if there is no such level
@@ -131,7 +147,8 @@ def _domain(
     missing: set[str],
     base: Path,
     show_values: bool,
-) -> Domain:
+) -> Domain | None:
+    """The declared values; None where a code book has them."""
     if isinstance(attribute.domain, ListFile):
         return _listed(attribute.domain, attribute.kind, missing, base, show_values)
     domain = attribute.declared()
@@ -139,7 +156,48 @@ def _domain(
         return domain
     if isinstance(tree, HierarchyTable):
         return Categories(tree.values(attribute.kind, missing))
+    if attribute.labels and not isinstance(tree, Ranges):
+        return None
     raise PolicyError("Ranges say nothing about the values in them: declare the domain.", code="domain-empty")
+
+
+def _labels(
+    name: str, attribute: Attribute, missing: set[str], base: Path, show_values: bool
+) -> Mapping[str, str] | None:
+    """What values are published as, by the way they print."""
+    if not isinstance(attribute.labels, LabelFile):
+        return attribute.labels
+    book = read_codebook(attribute.labels, base, show_values=show_values)
+    said = {code: label for code, label in book.of(name).items() if code not in missing}
+    if not said:
+        raise book.origin.wrong(
+            f"it says nothing about the column {name}",
+            remedy="Correct the name of the variable in the code book, or leave out 'labels'.",
+        )
+    try:
+        return read_labels(attribute.kind, said)
+    except PydanticCustomError as error:
+        raise book.origin.wrong(
+            f"a code is not of the type '{attribute.kind}', or is there twice",
+            value=str((error.context or {})["problems"][0][0][0]),
+            remedy="Codes are values of the attribute's type; give it the type 'text' if they are not all numbers.",
+        ) from None
+
+
+def _require_fitting(coding: Coding, labels: Mapping[str, str], *, strict: bool) -> None:
+    """Labels about values of the domain, no two alike; of a code book, those for other values are not needed."""
+    known = set(coding.domain.labels)
+    own = labels if strict else {code: label for code, label in labels.items() if code in known}
+    beside = [label for label in coding.base_labels[len(coding.domain.labels) :] if label is not None]
+    for place, wrong in unfit_labels(coding.domain.labels, own, beside):
+        number = coding.domain.labels.index(str(place[0])) + 1 if place and place[0] in known else None
+        where = "A label" if number is None else f"The label of value number {number} of the domain"
+        raise PolicyError(
+            f"{where} does not fit: {wrong}.",
+            code="labels-unfit",
+            remedy="Give each value of the domain one label, and no two the same.",
+            details={"value": number},
+        )
 
 
 def _listed(spec: ListFile, kind: Kind, missing: set[str], base: Path, show_values: bool) -> Domain:

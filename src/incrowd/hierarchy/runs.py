@@ -49,11 +49,11 @@ def intervals(spec: Intervals, domain: Domain) -> Iterator[Grouping]:
     yield from nested(levels, size)
 
 
-def ordinal(spec: Ordinal, domain: Domain) -> Iterator[Grouping]:
-    """Runs of so many neighbours."""
+def ordinal(spec: Ordinal, domain: Domain, labels: Sequence[str]) -> Iterator[Grouping]:
+    """Runs of so many neighbours, named by what the first and the last are published as."""
     size = len(domain.labels)
     starts = [np.array(range(0, size, length), np.int64) for length in spec.ordinal]  # which may exceed 64 bits
-    yield from nested([(level, run_names(domain)) for level in starts], size)
+    yield from nested([(level, run_names(domain, labels)) for level in starts], size)
 
 
 def mask(spec: Mask, domain: Domain) -> Iterator[Grouping]:
@@ -91,13 +91,13 @@ def nested(levels: Iterable[tuple[NDArray[np.integer], Names]], size: int) -> It
         yield np.repeat(np.arange(len(kept)), np.diff(np.append(kept, size))), names(kept)
 
 
-def run_names(domain: Domain) -> Names:
-    """Names for runs by their first and last values; for bins, by their edges."""
+def run_names(domain: Domain, published: Sequence[str] | None = None) -> Names:
+    """Names for runs by their first and last values, as these print unless given; for bins, by their edges."""
 
     def names(starts: Starts) -> Sequence[str]:
         if isinstance(domain, Bins):
             return Bins(tuple(domain.cuts[i] for i in [*starts.tolist(), len(domain.cuts) - 1])).labels
-        labels, ends = domain.labels, [*(starts[1:] - 1).tolist(), len(domain.labels) - 1]
+        labels, ends = published or domain.labels, [*(starts[1:] - 1).tolist(), len(domain.labels) - 1]
         return [
             labels[a] if a == b else f"{labels[a]} to {labels[b]}" for a, b in zip(starts.tolist(), ends, strict=True)
         ]

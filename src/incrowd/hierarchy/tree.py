@@ -79,7 +79,8 @@ class Hierarchy:
 def assemble(coding: Coding, groupings: Iterable[Grouping], root: str = ROOT) -> Hierarchy:
     """The hierarchy of a column from the groupings of its declared values above level 0.
 
-    The root is the last grouping if that is one group, and comes on top of it if not.
+    The root is the last grouping if that is one group, and comes on top of it if not. Where a group is one value under
+    the name that it prints as, it is published as that value is.
     """
     declared = len(coding.domain.labels)
     beyond = coding.base_labels[declared:]
@@ -88,8 +89,9 @@ def assemble(coding: Coding, groupings: Iterable[Grouping], root: str = ROOT) ->
     if len(steps) > 1 and len(steps[-1][1]) == 1:
         steps.pop()
     levels = []
-    for number, (to, labels) in enumerate(steps):
-        _require_distinct(number, labels, coding.other)
+    for number, (to, own) in enumerate(steps):
+        labels = own if coding.names is None else _published(to, own, coding)
+        _require_distinct(number, labels, beyond)
         extra = np.arange(len(labels), len(labels) + len(beyond))
         levels.append(Recode(_codes(np.concatenate([to, extra]), len(labels) + len(beyond)), (*labels, *beyond)))
     levels.append(Recode(_codes(np.zeros(base), 1), (root,)))
@@ -119,12 +121,24 @@ def _codes(to: NDArray[np.generic], groups: int) -> NDArray[np.integer]:
     return codes
 
 
-def _require_distinct(level: int, labels: Sequence[str], other: str | None) -> None:
-    if other in labels:
+def _published(to: NDArray[np.integer], labels: Sequence[str], coding: Coding) -> Sequence[str]:
+    """The labels of a grouping, those of single values being what these are published as."""
+    last = np.zeros(len(labels), np.int64)
+    last[to] = np.arange(len(to))
+    single = np.bincount(to, minlength=len(labels)) == 1
+    printed, shown = coding.domain.labels, coding.value_labels
+    return tuple(
+        shown[value] if alone and printed[value] == label else label
+        for label, value, alone in zip(labels, last.tolist(), single.tolist(), strict=True)
+    )
+
+
+def _require_distinct(level: int, labels: Sequence[str], beyond: Sequence[str | None]) -> None:
+    if not set(beyond).isdisjoint(labels):
         raise HierarchyError(
-            f"The name for values outside the domain is already that of a group at level {level}.",
+            f"A name for values outside the domain is already that of a group at level {level}.",
             code="hierarchy-label",
-            remedy="Choose another name under 'other'.",
+            remedy="Choose another name under 'other' or 'codes'.",
             details={"level": level},
         )
     if len(set(labels)) < len(labels):

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from incrowd.core.errors import InternalError
 from incrowd.mechanisms.certificate import AnyCertificate, Certificate, MechanismT, PromiseT, Statement, Together
+from incrowd.mechanisms.estimates import Estimates as Estimates  # noqa: PLC0414
 from incrowd.policy.release import ReleaseSection
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
+    from incrowd.recoding.fidelity import Told
 
 Tell = Callable[[str, float], None]
 """Told what is being done, and the part of it that is done."""
@@ -38,6 +40,19 @@ StatementT = TypeVar("StatementT", bound=Statement[Any, Any])
 
 
 @dataclass(frozen=True, eq=False)
+class Publication:
+    """What others get: the table, and the further files beside it.
+
+    Attributes:
+        table: its cells; none, if the mechanism publishes no table of its own.
+        beside: the further files by their path in the folder, such as `views/age.parquet`. All of them are public.
+    """
+
+    table: Histogram
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
 class Made(Generic[OutcomeT, StatementT]):
     """A release that was drawn.
 
@@ -46,12 +61,19 @@ class Made(Generic[OutcomeT, StatementT]):
         levels: the level at which each column is shown.
         statement: what it says of itself.
         outcome: the mechanism's own result. For the publisher's eyes only.
+        beside: further public files, by their path in the folder: those that `beside_names` tells from the certificate.
     """
 
     published: Histogram
     levels: Mapping[str, int]
     statement: StatementT
     outcome: OutcomeT
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def publication(self) -> Publication:
+        """What others get."""
+        return Publication(self.published, self.beside)
 
 
 @dataclass(frozen=True)
@@ -64,18 +86,26 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """A cross-tabulation of the population.
+class Concern:
+    """Something to be changed about a release, perhaps.
 
     Attributes:
-        by: the columns.
-        rows: its cells, each with at least `values`, `estimate` and `standard_error`.
-        notes: what to keep in mind when reading it.
+        code: what kind of thing, for programs.
+        column: the column that it is about; None for all of it.
+        text: what is wrong and what to change, in words.
     """
 
-    by: tuple[str, ...]
-    rows: tuple[Any, ...]
-    notes: tuple[str, ...]
+    code: str
+    column: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class ComparedSection:
+    """A section to compare others with: its keys, and whether it finds by itself how coarse columns are shown."""
+
+    keys: Mapping[str, Any]
+    chooses: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +135,16 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """What a verifier has to take on trust."""
     policy_note: ClassVar[str]
     """What stands on top of the policy as it was carried out."""
+    several_rows: ClassVar[bool] = False
+    """Whether what it promises holds for people with several rows (`Policy.rows_per_person`), not only for one each."""
+    kept_as: ClassVar[str] = "as it is"
+    """How a column is shown whose values are not made coarser."""
+    in_use: ClassVar[str] = "Count with `incrowd estimate`, which gives an interval for each number."
+    """What users do with a release, in a sentence of its verdict."""
+    estimate_options: ClassVar[frozenset[str]] = frozenset({"mean", "total"})
+    """What `estimate` can be told: a column whose mean is wanted, an interval for the number of people in all, …"""
+    table_notes: ClassVar[Mapping[str, str]] = {}
+    """What the table's Parquet file says of itself, in the metadata of its schema; nothing else may stand there."""
     section: type[SectionT]
     """Its part of the policy."""
     certificate: type[Certificate[PromiseT, MechanismT]]
@@ -115,6 +155,23 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         if not isinstance(policy.release, self.section):
             raise InternalError("a mechanism was given another mechanism's policy")
         return policy.release
+
+    def comparable(self, epsilon: float, delta: float, sizes: Sequence[int], records: int) -> Iterator[ComparedSection]:
+        """Sections of a policy that promise (ε,δ) in its own notion, for comparisons; none, if it has no such promise.
+
+        Args:
+            epsilon: likelihoods may change by a factor of e^epsilon.
+            delta: the probability with which that may fail.
+            sizes: how many values each column has as it is shown.
+            records: how many there are.
+        """
+        del epsilon, delta, sizes, records
+        yield from ()
+
+    def variations(self, section: SectionT) -> Iterator[dict[str, Any]]:
+        """What else could stand in its section at the same promise, and is worth trying: keys and their values."""
+        del section
+        yield from ()
 
     @abstractmethod
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SettingsT:
@@ -130,6 +187,18 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     @abstractmethod
     def spending(self, settings: SettingsT) -> Promise:
         """What the ledger is charged with, for one release."""
+
+    def concerns(self, settings: SettingsT, table: Histogram) -> Iterable[Concern]:
+        """What the publisher had better change before anything is charged or drawn; for the publisher's eyes only."""
+        del settings, table
+        return ()
+
+    def remarks(
+        self, settings: SettingsT, table: Histogram, made: Made[OutcomeT, Statement[PromiseT, MechanismT]]
+    ) -> Iterable[str]:
+        """What is to be said of a release besides its verdict; for the publisher's eyes only."""
+        del settings, table, made
+        return ()
 
     @abstractmethod
     def together(self, settings: SettingsT, copies: int) -> Together | None:
@@ -149,9 +218,19 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     def settled_again(self, certificate: Certificate[PromiseT, MechanismT]) -> SettingsT:
         """What `settle` and `prepare` have found, as far as a certificate has it: enough for the public report."""
 
+    def table_stem(self, section: SectionT) -> str | None:
+        """What the table's file is called, without its suffix; None if no table is published, only files beside it."""
+        del section
+        return "release"
+
+    def beside_names(self, certificate: Certificate[PromiseT, MechanismT]) -> Sequence[str]:
+        """The further public files, by their path in the folder; a folder has these and no others."""
+        del certificate
+        return ()
+
     @abstractmethod
-    def check_table(self, certificate: Certificate[PromiseT, MechanismT], table: Histogram) -> Iterator[Check]:
-        """Look for the promise in the published table."""
+    def check_table(self, certificate: Certificate[PromiseT, MechanismT], published: Publication) -> Iterator[Check]:
+        """Look for the promise in the published table, and in the files beside it."""
 
     @abstractmethod
     def columns_needed(
@@ -161,16 +240,24 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
 
     @abstractmethod
     def estimate(
-        self, certificate: Certificate[PromiseT, MechanismT], table: Histogram, by: Sequence[str], **options: Any
+        self,
+        certificate: Certificate[PromiseT, MechanismT],
+        published: Publication,
+        by: Sequence[str],
+        **options: Any,
     ) -> Estimates:
-        """A cross-tabulation of the population from the published table; the columns are there."""
+        """A cross-tabulation of the population from what is published; the columns are there."""
+
+    @abstractmethod
+    def told(self, settings: SettingsT, made: Made[OutcomeT, Statement[PromiseT, MechanismT]]) -> Told:
+        """The counts that a release tells, on base values, for the publisher to compare with the true ones."""
 
     @abstractmethod
     def public_report(
         self,
         policy: Policy,
         settings: SettingsT,
-        published: Histogram,
+        published: Publication,
         statement: Statement[PromiseT, MechanismT],
         *,
         void: str | None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema
 
@@ -41,11 +41,12 @@ Day = Annotated[str, AfterValidator(_day), WithJsonSchema({"type": "string", "fo
 
 
 def _whole(schema: dict[str, Any]) -> None:
-    """Every field is written, also what has a default here; only a signature may be missing."""
-    for field in schema.get("properties", {}).values():
+    """Every field is written, also what has a default here, but for those that say they may be left out."""
+    fields = schema.get("properties", {})
+    schema["required"] = [name for name, field in fields.items() if not field.pop("left_out", False)]
+    for field in fields.values():
         field.pop("title", None)
         field.pop("default", None)
-    schema["required"] = [name for name in schema.get("properties", {}) if name != "signature"]
 
 
 class Part(BaseModel):
@@ -164,12 +165,17 @@ class Certificate(Part, Generic[PromiseT_co, MechanismT_co]):
     randomness: str = Field(description="Where the random bits came from.")
     created: Day = Field(description="The day, in UTC.")
     digest: Sha256 = Field(description="SHA-256 of all other fields in canonical form, the signature apart.")
-    signature: Signature | None = Field(default=None, description="An Ed25519 signature; left out if there is none.")
+    signature: Signature | None = Field(
+        default=None,
+        description="An Ed25519 signature; left out if there is none.",
+        json_schema_extra={"left_out": True},
+    )
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
         """What the schema calls it: the mechanism's certificate."""
-        return f"{params[1].__name__.removesuffix('Mechanism').removesuffix('Stated')}Certificate"
+        plain = (params[1], *get_args(params[1]))[-1]  # of several, the plainest comes last
+        return f"{plain.__name__.removesuffix('Mechanism').removesuffix('Stated')}Certificate"
 
     @property
     def statement(self) -> Statement[PromiseT_co, MechanismT_co]:

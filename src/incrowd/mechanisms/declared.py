@@ -14,7 +14,7 @@ from incrowd.hierarchy import Hierarchy, codings
 from incrowd.mechanisms.base import Check, published_attributes
 from incrowd.mechanisms.certificate import AnyCertificate, Together
 from incrowd.mechanisms.promises import MOST_COPIES
-from incrowd.policy import Attribute, ListFile, Policy, Taxonomy, TreeFile
+from incrowd.policy import Attribute, LabelFile, ListFile, Policy, Taxonomy, TreeFile
 from incrowd.recoding.mondrian import node_labels
 
 
@@ -87,7 +87,8 @@ def held_columns(certificate: AnyCertificate) -> dict[str, Held]:
     for name, attribute in policy.published.items():
         in_file = isinstance(attribute.hierarchy, TreeFile)
         listed = attribute.domain is not None or attribute.kind == "boolean"
-        if not isinstance(attribute.domain, ListFile) and (listed or not in_file):
+        elsewhere = isinstance(attribute.domain, ListFile) or isinstance(attribute.labels, LabelFile)
+        if not elsewhere and (listed or not in_file):
             # The levels of a hierarchy in a file are not known, so there is none to be looked for.
             held[name] = attribute.model_copy(update={"hierarchy": None, "level": None}) if in_file else attribute
     return {

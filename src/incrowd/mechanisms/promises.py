@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from incrowd.core.errors import BudgetError, ParameterError
 from incrowd.theory._numbers import require_between, require_count
-from incrowd.theory.crowd import CrowdProfile
+from incrowd.theory.crowd import CrowdProfile, require_rows
 from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, to_replace_one
 
 LARGEST_EPSILON = 100.0
@@ -34,12 +34,14 @@ class CrowdPromise:
     """A crowd of k on a sample of rate β; the mapping fixed, or chosen on the full table with ε₁ (add/remove).
 
     `delta` is the one that the release states, at which sums count it; ledgers of earlier versions did not keep it.
+    Neighbours differ by a person, who has `rows_per_person` rows at most.
     """
 
     k: int
     beta: float
     selection_epsilon: float = 0.0
     delta: float | None = None
+    rows_per_person: int = 1
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -49,11 +51,12 @@ class CrowdPromise:
             beta=require_between("beta", self.beta, 0.0, 1.0),
             selection_epsilon=_epsilon("selection_epsilon", self.selection_epsilon),
             delta=None if self.delta is None else require_between("delta", self.delta, 0.0, 1.0),
+            rows_per_person=require_rows(self.rows_per_person),
         )
 
     def parts(self, relation: Relation) -> Parts:
         """The profiles that compose to this promise."""
-        crowd = CrowdProfile(self.k, self.beta)
+        crowd = CrowdProfile(self.k, self.beta, rows=self.rows_per_person)
         replacing = relation is Relation.REPLACE_ONE
         sampled: Parts = (ChangedCell(crowd, loses=True), ChangedCell(crowd, loses=False)) if replacing else (crowd,)
         return sampled + Point(self.selection_epsilon, 0.0, Relation.ADD_REMOVE).parts(relation)
@@ -106,8 +109,9 @@ _KINDS: dict[str, type[Promise]] = {"sampled-crowd": CrowdPromise, "point": Poin
 
 
 def promise_to_dict(promise: Promise) -> dict[str, Any]:
-    """A promise for JSON."""
-    return {"kind": next(name for name, cls in _KINDS.items() if isinstance(promise, cls)), **asdict(promise)}
+    """A promise for JSON. Rows per person are said where they are several, so that old entries stay as they are."""
+    said = {name: value for name, value in asdict(promise).items() if (name, value) != ("rows_per_person", 1)}
+    return {"kind": next(name for name, cls in _KINDS.items() if isinstance(promise, cls)), **said}
 
 
 def promise_from_dict(value: Mapping[str, Any]) -> Promise:
@@ -118,7 +122,7 @@ def promise_from_dict(value: Mapping[str, Any]) -> Promise:
 
 @dataclass(frozen=True)
 class ChangedCell(PrivacyProfile):
-    """One of the two cells that change when a record of a sampled crowd is replaced: a removal here, an addition there.
+    """What changes when a person in a sampled crowd is replaced: rows are removed from some cells, added to others.
 
     Their composition covers the replacement, and costs less than converting the crowd's profile would (docs/proofs.md,
     "Replacing a record of a sampled crowd").
@@ -314,7 +318,7 @@ def as_rule(value: Rule | str) -> Rule:
 
 
 def as_unit(text: str, relation: Relation | str) -> CrowdPromise | Point:
-    """A unit as it is written: k=17,beta=0.3 (also selection_epsilon=0.1), or epsilon=0.1,delta=0."""
+    """A unit as it is written: k=17,beta=0.3 (also selection_epsilon, rows_per_person), or epsilon=0.1,delta=0."""
     try:
         given = {name.strip(): float(number) for name, _, number in (part.partition("=") for part in text.split(","))}
         if "k" in given:
@@ -322,7 +326,7 @@ def as_unit(text: str, relation: Relation | str) -> CrowdPromise | Point:
         return Point(**given, relation=as_relation(relation))
     except (TypeError, ValueError):
         raise ParameterError(
-            "A unit is written k=17,beta=0.3 (also selection_epsilon=0.1), or epsilon=0.1,delta=0.",
+            "A unit is written k=17,beta=0.3 (also selection_epsilon=0.1, rows_per_person=3), or epsilon=0.1,delta=0.",
             code="parameter-range",
             details={"parameter": "unit"},
         ) from None

@@ -10,12 +10,14 @@ from incrowd.mechanisms.generalization import GeneralizationMechanism
 from incrowd.mechanisms.pram import PramMechanism
 from incrowd.mechanisms.sample import SampleMechanism
 from incrowd.mechanisms.sampled_crowd import SampledCrowdMechanism
+from incrowd.mechanisms.views import ViewsMechanism
 
 MECHANISMS: dict[str, AnyMechanism] = {
     "sampled_crowd": SampledCrowdMechanism(),
     "generalization": GeneralizationMechanism(),
     "sample": SampleMechanism(),
     "pram": PramMechanism(),
+    "views": ViewsMechanism(),
 }
 
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 from incrowd.histogram import Histogram
 
 
-def table_name(output: str) -> str:
+def table_name(output: str, stem: str = "release") -> str:
     """What the table's file is called."""
-    return f"release.{output}"
+    return f"{stem}.{output}"
 
 
 RECORDS_PER_PART = 1 << 22
@@ -21,8 +22,11 @@ def part_names(parts: int) -> list[str]:
     return [f"{table_name('parquet')}/part-{number:05d}.parquet" for number in range(parts)]
 
 
-def write_table(published: Histogram, output: str, sink: BinaryIO) -> None:
-    """The records in canonical order, whatever order the input had, a batch at a time."""
+def write_table(published: Histogram, output: str, sink: BinaryIO, notes: Mapping[str, str] | None = None) -> None:
+    """The records in canonical order, whatever order the input had, a batch at a time.
+
+    A Parquet file can have notes about the table; in a CSV file there is no place for them.
+    """
     plain = output == "csv"
     if plain:
         from pyarrow import csv
@@ -38,3 +42,5 @@ def write_table(published: Histogram, output: str, sink: BinaryIO) -> None:
     with writer:
         for batch in published.batches(plain=plain):
             writer.write_batch(batch)
+        if notes and not plain:
+            writer.add_key_value_metadata(dict(notes))

@@ -3,9 +3,10 @@
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import Cuts, Digits, ListFile, Span
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
+from incrowd.policy.labels import LabelFile
 from incrowd.policy.policy import Policy
 from incrowd.policy.release import Release, ReleaseSection
-from incrowd.policy.sections import Data, LedgerSection, without_password
+from incrowd.policy.sections import Data, LedgerSection, People, without_password
 from incrowd.policy.taxonomy import Node
 from incrowd.policy.values import Kind, read_value
 from incrowd.policy.writing import digest
@@ -18,11 +19,13 @@ __all__ = [
     "HierarchySpec",
     "Intervals",
     "Kind",
+    "LabelFile",
     "LedgerSection",
     "ListFile",
     "Mask",
     "Node",
     "Ordinal",
+    "People",
     "Policy",
     "Release",
     "ReleaseSection",

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal, Self
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from incrowd.core.errors import PolicyError
-from incrowd.domain import Categories, Domain, Missing, Value
+from incrowd.domain import (
+    Categories,
+    DateFormat,
+    Domain,
+    Missing,
+    NumberFormat,
+    Value,
+    natural_key,
+    read_date_format,
+    read_number_format,
+)
 from incrowd.policy.domains import Cuts, Digits, DomainSpec, ListFile, Span
 from incrowd.policy.fields import Finding, Section, Text, listed, read_each, read_keys, refuse
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
+from incrowd.policy.labels import (
+    LabelFile,
+    LabelMap,
+    LabelSpec,
+    is_file,
+    names,
+    read_codes,
+    read_labels,
+    unfit_labels,
+    values_of,
+)
 from incrowd.policy.values import Kind, is_whole, read_edge, read_value
 
 
@@ -36,6 +57,21 @@ class Attribute(Section):
     hierarchy: HierarchySpec | None = Field(
         default=None,
         description="How values are made coarser. Without it there are two levels: as they are, and all alike.",
+    )
+    labels: LabelSpec | None = Field(
+        default=None,
+        description="What values are published as: {1: male, 2: female}, or a code book's file. Without a domain, the "
+        "values that have labels are the domain.",
+    )
+    codes: Annotated[LabelMap, BeforeValidator(read_codes)] | None = Field(
+        default=None,
+        description="What stands among numbers or dates and is none, with what it is published as: {-9: refused}. It "
+        "is never made coarser, short of all being alike.",
+    )
+    format: Text | None = Field(
+        default=None,
+        description="How dates or numbers are written in a column of text: dd.mm.yyyy; or 1.234,5, which is the number "
+        "1234.5 as it is written.",
     )
     level: int | None = Field(
         default=None, ge=0, description="The level at which it is published, 0 being its values as they are."
@@ -68,10 +104,19 @@ class Attribute(Section):
         }
         return read_keys(info.data["kind"], raw, readers)
 
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _typed_labels(cls, raw: Any, info: ValidationInfo) -> Any:
+        if "kind" not in info.data or not isinstance(raw, Mapping) or is_file(raw):
+            return raw
+        domain = info.data.get("domain")
+        binned = isinstance(domain, Cuts) or (isinstance(domain, Span) and domain.step is not None)
+        return read_labels("text" if binned else info.data["kind"], raw)
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.role != "drop":
-            refuse(self._unfit_domain() or self._unfit_hierarchy())
+            refuse(self._unfit_domain() or self._unfit_hierarchy() or self._unfit_labels() + self._unfit_reading())
         return self
 
     def declared(self) -> Domain | None:
@@ -80,11 +125,41 @@ class Attribute(Section):
             return Categories(self.domain)
         if isinstance(self.domain, Span | Cuts | Digits):
             return self.domain.declared()
-        return Categories((False, True)) if self.kind == "boolean" and self.domain is None else None
+        if self.domain is None and self.kind == "boolean":
+            return Categories((False, True))
+        if self.domain is None and isinstance(self.labels, Mapping) and not self._in_tree:
+            return Categories(values_of(self.kind, self.labels))
+        return None
+
+    def written(self) -> DateFormat | NumberFormat | None:
+        """How its values are written in a column of text, if not as usual."""
+        if self.format is None:
+            return None
+        return read_date_format(self.format) if self.kind == "date" else read_number_format(self.format)
+
+    def beside(self) -> tuple[tuple[str, str], ...]:
+        """What stands among its numbers or dates and is none, with labels, in one order."""
+        return tuple(sorted((self.codes or {}).items(), key=lambda pair: natural_key(pair[0])))
+
+    def published_labels(self) -> list[str | None] | None:
+        """What its values are published as at level 0, if the policy itself holds that."""
+        domain = self.declared()
+        if domain is None or isinstance(self.labels, LabelFile):
+            return None
+        own = domain.labels if self.labels is None else names(domain.labels, self.labels)
+        return [*own, *self._beside_names, *([None] if self.missing == "keep" else [])]
+
+    @property
+    def _beside_names(self) -> list[str]:
+        return [*(label for _, label in self.beside()), *([] if self.other is None else [self.other])]
+
+    @property
+    def _in_tree(self) -> bool:
+        return isinstance(self.hierarchy, Taxonomy | TreeFile)
 
     def _unfit_domain(self) -> list[Finding]:
         if self.domain is None:
-            if isinstance(self.hierarchy, Taxonomy | TreeFile) or self.kind == "boolean":
+            if self._in_tree or self.kind == "boolean" or self.labels:
                 return []
             return [((), "declare the values it may have: the key 'domain' is missing")]
         if self._shape not in _SHAPES[self.kind]:
@@ -114,9 +189,34 @@ class Attribute(Section):
                 return [(here, "'widths' must be whole numbers, as the values are")]
         return []
 
+    def _unfit_labels(self) -> list[Finding]:
+        domain = self.declared()
+        if domain is None or not isinstance(self.labels, Mapping):
+            return []
+        return [
+            (("labels", *place), text) for place, text in unfit_labels(domain.labels, self.labels, self._beside_names)
+        ]
+
+    def _unfit_reading(self) -> list[Finding]:
+        findings: list[Finding] = []
+        if self.codes is not None and self._shape not in (_SPAN, _BINS, _CUTS):
+            findings.append((("codes",), "are for numbers and dates in a range; among listed values, list them too"))
+        if len(set(self._beside_names)) < len(self._beside_names):
+            findings.append((("codes",), "two are published under the same name"))
+        if self.format is not None and self.kind not in ("integer", "number", "date"):
+            findings.append((("format",), "says how numbers and dates are written; this is neither"))
+        elif self.format is not None:
+            try:
+                self.written()
+            except ValueError as error:
+                findings.append((("format",), str(error)))
+        return findings
+
     @property
     def _shape(self) -> str:
         """How the domain is given."""
+        if self.domain is None and self.labels and not self._in_tree:
+            return _LIST
         if isinstance(self.domain, Span):
             return _SPAN if self.domain.step is None else _BINS
         shapes: dict[type, str] = {tuple: _LIST, Cuts: _CUTS, Digits: _DIGITS, ListFile: _FILE}

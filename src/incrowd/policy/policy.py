@@ -15,8 +15,9 @@ from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import DOMAINS
 from incrowd.policy.fields import Finding, NamedFile, Section, Text, refuse
 from incrowd.policy.hierarchies import HIERARCHIES
+from incrowd.policy.labels import LabelFile
 from incrowd.policy.release import Release, section_model
-from incrowd.policy.sections import Data, LedgerSection
+from incrowd.policy.sections import Data, LedgerSection, People
 from incrowd.policy.values import FrozenMap
 
 
@@ -31,6 +32,12 @@ class Policy(Section):
     )
     unlisted: Literal["drop", "refuse"] = Field(
         default="drop", description="Columns of the table that are not listed are dropped, or are an error."
+    )
+    people: People | None = Field(
+        default=None, description="Whose the rows are, if a person may have several. Without it, each row is a person."
+    )
+    rows_are_people: bool = Field(
+        default=False, description="Confirms that each row is a person, where a dropped column looks as if not."
     )
     release: Release | None = Field(default=None, description="How the table is published.")
     ledger: LedgerSection | None = Field(default=None, description="Where the budget is kept.")
@@ -61,10 +68,30 @@ class Policy(Section):
             for number, value in enumerate(attribute.domain)
             if label_of(value) in missing
         ]
+        findings += [
+            (("attributes", name, key, code), "is among the missing_values of the data")
+            for name, attribute in self.published.items()
+            for key, said in (("labels", attribute.labels), ("codes", attribute.codes))
+            if isinstance(said, Mapping)
+            for code in said
+            if code in missing
+        ]
+        if self.people is not None:
+            findings += self._unfit_people(self.people)
         if self.release is not None:
             findings += self.release.unfit(self.published)
         refuse(findings)
         return self
+
+    def _unfit_people(self, people: People) -> list[Finding]:
+        findings: list[Finding] = [
+            (("people", "column"), f"'{name}' says whose a row is, and is never published: give it the role 'drop'")
+            for name in people.column
+            if name in self.published
+        ]
+        if self.rows_are_people:
+            findings.append((("rows_are_people",), "contradicts the section 'people'"))
+        return findings
 
     def model_post_init(self, context: Any) -> None:
         """Remember the folder of the policy, and what nobody has confirmed."""
@@ -111,9 +138,21 @@ class Policy(Section):
         return {name: attribute for name, attribute in self.attributes.items() if attribute.role != "drop"}
 
     @property
+    def rows_per_person(self) -> int:
+        """How many rows of one person count at most."""
+        return 1 if self.people is None else self.people.at_most
+
+    @property
     def unconfirmed(self) -> tuple[reading.Problem, ...]:
-        """What a draft has read off the data and nobody has confirmed: line, key and what is asked."""
-        return self._unconfirmed
+        """What a draft has read off the data and nobody has confirmed: line, key and what is asked.
+
+        What is said of a dropped column needs no confirmation: it is not published.
+        """
+        return tuple(mark for mark in self._unconfirmed if not self._is_about_dropped(mark.path))
+
+    def _is_about_dropped(self, path: str) -> bool:
+        about = [name for name in self.attributes if _is_about(path, name)]
+        return bool(about) and not any(name in self.published for name in about)
 
     def require_confirmed(self) -> None:
         """Refuse a draft as it is: of what was read off the data no promise holds.
@@ -138,7 +177,11 @@ class Policy(Section):
         named: dict[reading.Place, NamedFile] = {
             ("attributes", name, key): spec
             for name, attribute in self.published.items()
-            for key, spec in (("domain", attribute.domain), ("hierarchy", attribute.hierarchy))
+            for key, spec in (
+                ("domain", attribute.domain),
+                ("hierarchy", attribute.hierarchy),
+                ("labels", attribute.labels),
+            )
             if isinstance(spec, NamedFile)
         }
         further = {} if self.release is None else self.release.files()
@@ -152,9 +195,27 @@ class Policy(Section):
         content.get("release", {}).pop("selection_epsilon", None)
         return self._like(content, self._base)
 
+    def changed(self, changes: Mapping[tuple[str, ...], Any]) -> Self:
+        """A policy that says something else in some places, and nothing where that is None."""
+        content = writing.plain(self)
+        for place, said in changes.items():
+            *path, key = place
+            within = content
+            for step in path:
+                within = within.setdefault(step, {})
+            within.pop(key, None)
+            if said is not None:
+                within[key] = said
+        return self._like(content, self._base)
+
+    @staticmethod
+    def lines(changes: Mapping[tuple[str, ...], Any]) -> str:
+        """Such changes as lines of a policy file."""
+        return writing.nested(changes)
+
     def _like(self, content: Mapping[str, Any], base: Path | None) -> Self:
         """A policy made of this one; what nobody has confirmed here is not confirmed there."""
-        return self._read(reading.Document(content, marks=self.unconfirmed), base)
+        return self._read(reading.Document(content, marks=self._unconfirmed), base)
 
     def relocated(self, folder: str | Path) -> Self:
         """The same policy as it must be written in another folder: its relative paths lead to the same files."""
@@ -176,16 +237,23 @@ class Policy(Section):
     def to_yaml(self) -> str:
         """The policy as a file would say it, defaults left out. Relative paths stay as they are.
 
-        What is to be confirmed is marked on top.
+        What is to be confirmed is marked on top; of a dropped column of which something is, no more than that is said.
         """
-        return reading.written_marks(self.unconfirmed) + writing.to_yaml(self)
+        dropped = {
+            name: Attribute(role="drop")
+            for name in self.attributes
+            if name not in self.published and any(_is_about(mark.path, name) for mark in self._unconfirmed)
+        }
+        said = self.model_copy(update={"attributes": {**self.attributes, **dropped}}) if dropped else self
+        return reading.written_marks(self.unconfirmed) + writing.to_yaml(said)
 
     def canonical(self, digests: Mapping[reading.Place, str] | None = None) -> dict[str, Any]:
         """What the policy says, in one form for all ways of saying it, ready for JSON and fit to be published.
 
         Defaults are filled in. A file stands there by the SHA-256 of its content. Left out is what differs from
         machine to machine and decides nothing about the release: where the data and the ledger are, and how the data
-        is written down; and all that is said of a column that is dropped.
+        is written down; and all that is said of a column that is dropped. What is said of people is left out where
+        nothing is said.
 
         Args:
             digests: those of the files that it names, if they are known; otherwise the files are read.
@@ -220,9 +288,14 @@ class Policy(Section):
         return writing.json_schema(cls)
 
 
+def _is_about(path: str, name: str) -> bool:
+    """Whether a key may stand below an attribute; names may hold points."""
+    return path == f"attributes.{name}" or path.startswith(f"attributes.{name}.")
+
+
 def _section(place: reading.Place) -> type[BaseModel]:
     """The model whose keys stand at a place, which still has pydantic's marks for the members of a union."""
-    members = {**DOMAINS, **HIERARCHIES}
+    members: dict[str, tuple[type[Section], set[str]]] = {**DOMAINS, **HIERARCHIES, "@codebook": (LabelFile, set())}
     for part in reversed(place):
         if part in members:
             return members[str(part)][0]
@@ -231,5 +304,5 @@ def _section(place: reading.Place) -> type[BaseModel]:
     if place[:1] == ("release",):
         model = section_model(str(place[1]).removeprefix("@"))
         return next((model.PARTS[str(part)] for part in reversed(place) if part in model.PARTS), model)
-    sections: dict[Any, type[BaseModel]] = {"data": Data, "ledger": LedgerSection}
+    sections: dict[Any, type[BaseModel]] = {"data": Data, "ledger": LedgerSection, "people": People}
     return sections.get(place[0], Policy) if place else Policy

@@ -1,13 +1,15 @@
-"""The data and the ledger, as sections of a policy."""
+"""The data, its people and the ledger, as sections of a policy."""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import unquote
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from incrowd.policy.fields import Character, Encoding, Finding, Section, Text, refuse
+from incrowd.policy.fields import Character, Encoding, Finding, Section, Text, listed, refuse
+
+_LAST = {"latest": True, "largest": True, "earliest": False, "smallest": False}
 
 
 class Data(Section):
@@ -44,6 +46,50 @@ class Data(Section):
             findings.append((("path",), text))
         refuse(findings)
         return self
+
+
+def _rule(text: str) -> str:
+    word, by, column = text.partition(" by ")
+    if text != "any" and not (word in _LAST and by and column.strip()):
+        raise ValueError("must be 'any', or 'latest by', 'earliest by', 'largest by' or 'smallest by' and a column")
+    return text
+
+
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    if not names or len(set(names)) < len(names):
+        raise ValueError("must name at least one column, and none twice")
+    return names
+
+
+class People(Section):
+    """Whose the rows are, where one person may have several."""
+
+    column: Annotated[tuple[Text, ...], AfterValidator(_different), BeforeValidator(listed)] = Field(
+        description="The column that says whose row it is, or several that do so together. It is never published."
+    )
+    at_most: int = Field(
+        ge=1, description="How many rows of one person count. Others are left out, by that person's own rows alone."
+    )
+    keep: Annotated[str, AfterValidator(_rule)] = Field(
+        default="any",
+        description="Which rows count: 'latest by', 'earliest by', 'largest by' or 'smallest by' and a column of "
+        "numbers, dates or moments; or 'any', a fixed order of the person's own rows, which also breaks ties.",
+    )
+    missing: Literal["refuse", "own"] = Field(
+        default="refuse",
+        description="Rows that do not say whose they are: an error (refuse), or each a person of its own (own).",
+    )
+
+    @property
+    def ranked_by(self) -> tuple[str, bool] | None:
+        """The column that decides which rows count, and whether the largest come first; None where none does."""
+        word, _, column = self.keep.partition(" by ")
+        return (column.strip(), _LAST[word]) if column else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that the section names."""
+        return tuple(dict.fromkeys((*self.column, *(() if self.ranked_by is None else self.ranked_by[:1]))))
 
 
 class LedgerSection(Section):

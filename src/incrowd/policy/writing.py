@@ -22,6 +22,12 @@ _MACHINE_DEPENDENT = {
     "ledger": True,
 }
 
+# Left out where they say nothing: a policy that is silent about them has the digest that it had before they existed.
+_UNLESS_SAID = ("people", "rows_are_people")
+_UNLESS_SAID_OF_A_COLUMN = ("labels", "codes")
+_UNLESS_SAID_WITHIN = ("for", "knowing", "knows_not")
+_UNLESS_SAID_OF: Mapping[Any, Mapping[str, Any]] = {"pram": {"beta": None, "already_sampled": False}}
+
 _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _BRANCHES = [
     {"type": "object", "additionalProperties": {"$ref": "#/$defs/Branches"}},
@@ -35,6 +41,7 @@ _LISTS = (
     ("Generalization", "adversaries"),
     ("Generalization", "require"),
     ("Share", "values"),
+    ("People", "column"),
 )
 
 
@@ -51,12 +58,35 @@ def to_yaml(policy: BaseModel) -> str:
     )
 
 
+def nested(changes: Mapping[tuple[str, ...], Any]) -> str:
+    """What is said in some places, as lines of a policy file; what is left out there is said as a comment."""
+    content: dict[str, Any] = {}
+    gone = [".".join(place) for place, said in changes.items() if said is None]
+    for place, said in changes.items():
+        within = content
+        for step in place[:-1] if said is not None else ():
+            within = within.setdefault(step, {})
+        if said is not None:
+            within[place[-1]] = said
+    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
+    return "".join([*(f"# without {name}\n" for name in gone), text if content else ""])
+
+
 def canonical(policy: BaseModel, digests: Mapping[Place, str]) -> dict[str, Any]:
     """Everything that decides the release, defaults filled in, files by their digests."""
     content: dict[str, Any] = _json(policy.model_dump(exclude=_MACHINE_DEPENDENT))  # type: ignore[arg-type]
     for place, found in digests.items():
         at(content, place)["file"] = {"sha256": found}
-    return content
+    for attribute in content["attributes"].values():
+        attribute.pop("format")
+        for key in _UNLESS_SAID_OF_A_COLUMN:
+            if attribute[key] is None:
+                attribute.pop(key)
+    release = content["release"] or {}
+    for key, silent in _UNLESS_SAID_OF.get(release.get("mechanism"), {}).items():
+        if release[key] == silent:
+            release.pop(key)
+    return {key: item for key, item in content.items() if item or key not in _UNLESS_SAID}
 
 
 def readable(content: Any, place: Place = ()) -> Any:
@@ -102,6 +132,9 @@ def json_schema(model: type[BaseModel]) -> dict[str, Any]:
     definitions["Taxonomy"]["properties"]["taxonomy"] |= {"anyOf": _BRANCHES}
     definitions["Taxonomy"]["properties"]["taxonomy"].pop("type")
     attribute = definitions["Attribute"]
+    labels = {"type": "object", "additionalProperties": _VALUE}
+    attribute["properties"]["labels"]["anyOf"] = [labels, {"$ref": "#/$defs/LabelFile"}]
+    attribute["properties"]["codes"]["anyOf"] = [labels, {"type": "array", "items": _VALUE}, _VALUE]
     roles = attribute["properties"]["role"]["enum"]
     definitions["Attribute"] = {"anyOf": [attribute, {"enum": roles, "description": "A role alone."}]}
     definitions["Intervals"]["minProperties"] = 1
@@ -124,7 +157,11 @@ def _lists(value: Any) -> Any:
 
 def _json(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _json(item) for key, item in value.items()}
+        return {
+            key: _json(item)
+            for key, item in value.items()
+            if key not in _UNLESS_SAID_WITHIN or not (item is None or item == ())
+        }
     if isinstance(value, list | tuple):
         return [_json(item) for item in value]
     return str(value) if isinstance(value, Decimal | dt.date) else value

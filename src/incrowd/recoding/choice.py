@@ -17,7 +17,8 @@ independent B ~ Bernoulli(β),
 
 so the score never falls when a record is added (it is *monotone*), and rises by at most the maximum of this over n.
 The scores are whole numbers: h is tabulated once as integers that never fall, and the largest step of *that table*
-times the largest weight is the sensitivity used. Nothing is left to floating-point arithmetic.
+times the largest weight, times the rows that one person may have, is the sensitivity used. Nothing is left to
+floating-point arithmetic.
 
 **The selection** is OpenDP's noisy max with exact sampling: permute-and-flip, which is never worse than the
 exponential mechanism. Its output is the index that it picked and nothing else.
@@ -39,7 +40,7 @@ from incrowd.theory._numbers import require_count, require_positive
 ENUMERATED = 200_000
 """Lattices up to this size are scored whole; larger ones are searched greedily."""
 
-_STEPS = 16  # decisions of a greedy search
+_LEAST_SHARE = 0.0125  # of ε for a step: with less, it would be drawn rather than chosen
 _RECORD = 1 << 8  # what a record that surely survives adds to a cell's value
 WEIGHT_ONE = 1 << 16
 """The weight that stands for all information kept, over all columns together."""
@@ -126,14 +127,17 @@ def require_scorable(records: int) -> None:
         )
 
 
-def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int, beta: float, epsilon: float) -> Node:
+def choose(
+    lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int, beta: float, epsilon: float, rows: int = 1
+) -> Node:
     """An ε-DP choice of a node (add/remove), good for publishing crowds of k sampled at rate β.
 
     Small lattices are scored whole and one noisy maximum is taken over all nodes. In larger ones the choice starts at
     the top, where every column is suppressed, and descends: at each of a fixed number of steps it picks, with an
-    equal share of ε, one column to show one level finer, or to stay. The steps compose adaptively: their shares add
-    up to ε. The number of steps, the candidates and the order depend only on the lattice, never on the table or the
-    clock.
+    equal share of ε, one column to show any number of levels finer, or to stay. There are as many steps as columns that
+    have levels, so that the lowest node can be reached, unless shares became too small. The steps compose adaptively:
+    their shares add up to ε. The number of steps, the candidates and the order depend only on the lattice and on ε,
+    never on the table or the clock.
 
     Args:
         lattice: its ladders' weights must add up to at most `WEIGHT_ONE` in any cell.
@@ -142,6 +146,7 @@ def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int,
         k: the crowd threshold of the release to come.
         beta: its sampling rate.
         epsilon: ε₁, the budget of the choice.
+        rows: how many rows one person has at most: added or removed, they move a score by so many times its step.
     """
     require_count("k", k)
     require_positive("selection_epsilon", epsilon)
@@ -151,18 +156,26 @@ def choose(lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, k: int,
     total = int(counts.sum())
     require_scorable(total)
     survival = SurvivalTable.of(k, beta).reaching(total)
-    sensitivity = survival.largest_step * largest_weight
+    sensitivity = survival.largest_step * largest_weight * require_count("rows", rows)
     if lattice.size <= ENUMERATED:
         found = scores(lattice, columns, counts, survival)
         return lattice.node_at(noisy_max(found, sensitivity, epsilon))
     node: Node = tuple(ladder.height for ladder in lattice.ladders)
-    steps = min(_STEPS, sum(node))
+    steps = steps_of(lattice, epsilon)
     share = math.nextafter(epsilon / steps, 0.0)
     for _ in range(steps):
-        candidates = [node] + [(*node[:i], level - 1, *node[i + 1 :]) for i, level in enumerate(node) if level > 0]
+        candidates = [node] + [
+            (*node[:i], finer, *node[i + 1 :]) for i, level in enumerate(node) for finer in range(level - 1, -1, -1)
+        ]
         scored = [_score(survival, *lattice.cells(c, columns, counts)) for c in candidates]
         node = candidates[noisy_max(np.array(scored, dtype=np.int64), sensitivity, share)]
     return node
+
+
+def steps_of(lattice: Lattice, epsilon: float) -> int:
+    """How many steps a choice takes that descends: one for each column with levels, as far as ε has shares for them."""
+    columns = sum(ladder.height > 0 for ladder in lattice.ladders)
+    return max(1, min(columns, math.floor(epsilon / _LEAST_SHARE)))
 
 
 def _score(survival: SurvivalTable, cells: Codes, weights: Codes) -> int:

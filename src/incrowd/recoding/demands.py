@@ -7,8 +7,8 @@ was published of it. So groups that fail are left out, the rest is compared with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from incrowd.core.errors import DataError, ParameterError, UnreachableError
 from incrowd.hierarchy import Hierarchy
+from incrowd.histogram import Column as HistogramColumn
 from incrowd.histogram import Histogram
+from incrowd.recoding.apart import Column, Concerned, Look, leave_out
 from incrowd.recoding.lattice import Codes, ranked
 from incrowd.theory._groups import Flags, Floats, GroupTable, as_written
 from incrowd.theory._numbers import require_between
@@ -28,16 +30,34 @@ Cells = tuple[Codes, Codes, Codes]
 MOST_CELLS = 1 << 26
 """Groups times sensitive values that are counted at once: half a gigabyte."""
 
+Shown = Mapping[str, Column]
+"""Columns of a table at the levels of a node."""
+
 LeftOut = tuple[Flags, int]
 """Which groups are left out, and how many records these hold."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """A requirement, and the sensitive column that it is about, if it is about one."""
+    """A requirement, and how it looks at the table.
+
+    Attributes:
+        requirement: what must hold.
+        sensitive: the sensitive column that it is about, if it is about one; or what the combinations are called.
+        by: the quasi-identifiers whose values make a group; all of them if not given.
+        knowing: sensitive columns by which groups are split besides.
+        of: the columns whose combinations are looked at, if these are several, or some values only.
+        possible: of those values, the ones that are looked at; all of them if not given.
+        people: whom it is about: groups in which none of them can be are not looked at.
+    """
 
     requirement: Requirement
     sensitive: str | None = None
+    by: tuple[str, ...] | None = None
+    of: tuple[str, ...] = ()
+    knowing: tuple[str, ...] = ()
+    possible: tuple[int, ...] | None = None
+    people: Concerned | None = None
 
     def __post_init__(self) -> None:
         if self.requirement.about_values and self.sensitive is None:
@@ -51,9 +71,26 @@ class Demand:
         return self.requirement if isinstance(self.requirement, BeliefRatio) else None
 
     @property
+    def apart(self) -> bool:
+        """Whether it looks at the table in a way of its own; see `apart`."""
+        return self.by is not None or bool(self.of or self.knowing) or self.people is not None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it is about."""
+        return self.of or (() if self.sensitive is None else (self.sensitive,))
+
+    @property
     def name(self) -> str:
         """What is demanded, in plain words."""
-        return self.requirement.name if self.sensitive is None else f"{self.requirement.name} ({self.sensitive})"
+        name = self.requirement.name if self.sensitive is None else f"{self.requirement.name} ({self.sensitive})"
+        name += f", by {' and '.join(self.by)}" if self.by is not None else ""
+        name += f", knowing {' and '.join(self.knowing)}" if self.knowing else ""
+        return name if self.people is None else f"{name}, for {self.people.text}"
+
+    def parts(self, quasi: Iterable[str]) -> tuple[str, ...]:
+        """All columns whose values make a group, the table having these quasi-identifiers."""
+        return (*(quasi if self.by is None else self.by), *self.knowing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,34 +100,109 @@ class Groups:
     Attributes:
         shown: the groups, in order, with their sizes.
         cells: for each sensitive column, records by group and value.
+        records: the table that they are of.
     """
 
     shown: Histogram
     cells: Mapping[str, Codes]
+    records: Histogram
 
     def of(self, demand: Demand) -> Codes:
         """What a demand is decided on."""
+        if demand.apart:
+            return self.seen_by(demand).of(replace(demand, by=None, of=(), knowing=(), possible=None, people=None))
         return self.shown.counts[:, None] if demand.sensitive is None else self.cells[demand.sensitive]
+
+    def seen_by(self, demand: Demand) -> Groups:
+        """The groups as a demand looks at them."""
+        if not demand.apart:
+            return self
+        by = demand.parts(self.shown.names)
+        table = self.records.project([*by, *demand.columns])
+        table = table.where(_looked_at(demand, table))
+        group, shown = _grouped(table, by)
+        of = map(_column, (table[name] for name in demand.columns))
+        look = replace(Look.at(demand.requirement, (), of, len(table), demand.possible), part=group, parts=len(shown))
+        cells = {}
+        if demand.sensitive is not None:
+            cells[demand.sensitive] = look.table(table.counts, _tabulated)
+        return Groups(shown, cells, table)
+
+    def failing(self, demand: Demand) -> int:
+        """How many groups do not keep a demand; where it looks at nobody, none."""
+        counts = self.of(demand)
+        return int(demand.requirement.failing(counts).sum()) if counts.any() else 0
+
+    def only(self, stays: Flags) -> Groups:
+        """These groups alone."""
+        group, _ = _grouped(self.records, self.shown.names)
+        cells = {name: counts[stays] for name, counts in self.cells.items()}
+        return Groups(self.shown.where(stays), cells, self.records.where(stays.take(group)))
+
+    def left_out(self, demands: Sequence[Demand], most: int | None = None) -> Flags | None:
+        """Which groups are left out so that all demands hold for the rest; None if that is more than `most` records."""
+        plain = [(demand.requirement, self.of(demand)) for demand in demands if not demand.apart]
+        sizes = self.shown.counts
+        out = suppress(plain, most) if plain else np.zeros(len(sizes), dtype=np.bool_)
+        if out is None or not any(demand.apart for demand in demands):
+            return out
+        group, _ = _grouped(self.records, self.shown.names)
+        looks = [
+            Look.at(
+                demand.requirement,
+                (_column(self.records[name]) for name in demand.parts(self.shown.names)),
+                (_column(self.records[name]) for name in demand.columns),
+                len(self.records),
+                demand.possible,
+                None if demand.people is None else demand.people.among(_columns(self.records), len(self.records)),
+            )
+            for demand in demands
+            if demand.apart or demand.requirement.about_whole
+        ]
+        out = leave_out(looks, group, self.records.counts, out, _tabulated)
+        return None if most is not None and int(sizes[out].sum()) > most else out
 
 
 def groups_of(table: Histogram, quasi: Sequence[str], sensitive: Sequence[str]) -> Groups:
     """The groups of a table, by the columns that others may know.
 
-    Every demand is decided on them alone: who wants to know one sensitive column is not taken to know another.
+    Plain demands are decided on them alone: who wants to know one sensitive column is not taken to know another.
     """
     ordered = table.project([*quasi, *sensitive])
-    first = np.zeros(len(ordered), dtype=np.bool_)
-    first[:1] = True
-    for name in quasi:
-        codes = ordered[name].codes
-        first[1:] |= codes[1:] != codes[:-1]
-    group, number = np.cumsum(first) - 1, int(first.sum())
+    group, shown = _grouped(ordered, quasi)
     cells = {
-        c.name: _tabulated(number, group, ordered.counts, c.codes, len(c.labels))
+        c.name: _tabulated(len(shown), group, ordered.counts, c.codes, len(c.labels))
         for c in ordered.columns
         if c.name in sensitive
     }
-    return Groups(ordered.project(quasi), cells)
+    return Groups(shown, cells, ordered)
+
+
+def _grouped(ordered: Histogram, by: Sequence[str]) -> tuple[Codes, Histogram]:
+    """The group of each cell, and the groups: of a table that is in the order of these columns."""
+    first = np.zeros(len(ordered), dtype=np.bool_)
+    first[:1] = True
+    for name in by:
+        codes = ordered[name].codes
+        first[1:] |= codes[1:] != codes[:-1]
+    return np.cumsum(first) - 1, ordered.project(by)
+
+
+def _column(column: HistogramColumn) -> Column:
+    return column.codes.astype(np.int64), column.labels
+
+
+def _columns(table: Histogram) -> dict[str, Column]:
+    return {column.name: _column(column) for column in table.columns}
+
+
+def _looked_at(demand: Demand, table: Histogram) -> Flags:
+    """The cells that a demand looks at."""
+    columns = _columns(table)
+    of = (columns[name] for name in demand.columns)
+    concerned = None if demand.people is None else demand.people.among(columns, len(table))
+    flags: Flags = Look.at(demand.requirement, (), of, len(table), demand.possible, concerned).value >= 0
+    return flags
 
 
 def suppress(demands: Sequence[tuple[Requirement, NDArray[np.integer]]], most: int | None = None) -> Flags | None:
@@ -155,14 +267,16 @@ class Demands:
         room: how many records may be left out.
         combination: of each cell, its combination of sensitive values; None if none is asked about.
         predictive: what satisfies does so after any merge, so every node above a satisfying one satisfies.
+        apart: the demands that `left_out_apart` decides, and no other method.
     """
 
     def __init__(self, demands: Sequence[Demand], table: Histogram, suppression: float) -> None:
         share = as_written(require_between("suppression", suppression, 0, 1, open_low=False, open_high=False))
         self._total = table.total
         self.room = int(share * Fraction(table.total))
-        self.k = max([d.requirement.k for d in demands if isinstance(d.requirement, KAnonymity)], default=1)
-        about = [d for d in demands if d.requirement.about_values]
+        plain = [d for d in demands if not d.apart]
+        self.k = max([d.requirement.k for d in plain if isinstance(d.requirement, KAnonymity)], default=1)
+        about = [d for d in plain if d.requirement.about_values]
         names = sorted({str(d.sensitive) for d in about})
         self._values = [(d.requirement, names.index(str(d.sensitive))) for d in about]
         self._sizes = [len(table[name].labels) for name in names]
@@ -180,7 +294,10 @@ class Demands:
             for requirement, place in self._values
             if requirement.survives_any_merge or (self.room == 0 and requirement.monotone)
         ]
-        self.predictive = len(self._pruning) == len(self._values)
+        self.apart = [d for d in demands if d.apart]
+        self._looks = [d for d in demands if d.apart or (self.apart and d.requirement.about_whole)]
+        self._sensitive = {name: _column(table[name]) for d in self._looks for name in (*d.columns, *d.knowing)}
+        self.predictive = len(self._pruning) == len(self._values) and all(map(self._predicts, self.apart))
         # The others still tell how much is lost at least, whatever share of the rest each value comes to have.
         self._bounding = [demand for demand in self._values if demand not in self._pruning]
         self._asked = self._bounded = self._helped = 0
@@ -189,6 +306,32 @@ class Demands:
     def left_out(self, sizes: Codes, cells: Callable[[], Cells], room: int) -> LeftOut | None:
         """Which groups must be left out; None if these are all of them, or more than `room` records."""
         return self._left_out(sizes, cells, room, self._values, [])
+
+    def left_out_apart(self, sizes: Codes, group: Codes, counts: Codes, out: Flags, shown: Shown) -> Flags | None:
+        """Which groups must be left out for demands that look at the table in ways of their own, too.
+
+        Args:
+            sizes: records by group.
+            group: of each cell of the table.
+            counts: of each cell.
+            out: the groups that are left out for the sake of the others.
+            shown: the columns at the node that is looked at: those of the quasi-identifiers, by name.
+        """
+        looks = []
+        for demand in self._looks:
+            by = [shown.get(name) or self._sensitive[name] for name in demand.parts(shown)]
+            of = (self._sensitive[name] for name in demand.columns)
+            concerned = None if demand.people is None else demand.people.among(shown, len(group))
+            looks.append(Look.at(demand.requirement, by, of, len(group), demand.possible, concerned))
+        out = leave_out(looks, group, counts, out, _tabulated)
+        return None if out.all() or int(sizes[out].sum()) > self.room else out
+
+    def _predicts(self, demand: Demand) -> bool:
+        """Whether a coarser node still keeps a demand that looks at the table in a way of its own."""
+        if demand.people is not None:
+            return False
+        requirement = demand.requirement
+        return (requirement.survives_any_merge and not demand.knowing) or (self.room == 0 and requirement.monotone)
 
     def surely_left_out(self, sizes: Codes, cells: Callable[[], Cells], room: int) -> LeftOut | None:
         """The same of groups that will be split: which are lost however they are; None if no split satisfies."""
@@ -307,7 +450,7 @@ def require_task(table: Histogram, hierarchies: Mapping[str, Hierarchy], demands
     A hierarchy must start with the column's values as they are: everything here counts on different codes at level 0
     being different values.
     """
-    if not hierarchies or not demands or any(d.sensitive in hierarchies for d in demands):
+    if not hierarchies or not demands or any(name in hierarchies for d in demands for name in d.columns):
         raise ParameterError(
             "Generalizing needs quasi-identifiers, and demands about columns that are not among them.",
             code="parameter-combination",

@@ -22,9 +22,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.recoding.demands import Cells, Demands
+from incrowd.recoding.demands import Cells
 from incrowd.recoding.lattice import Codes, Fold, Node, starts, totals
 from incrowd.recoding.measures import Cost, Hope
+from incrowd.recoding.neighbours import Cells as NodeCells
 from incrowd.recoding.task import Best
 
 
@@ -77,7 +78,9 @@ class _Branch:
 class Descent:
     """Descents through one table; levels are in an order of columns of its own."""
 
-    def __init__(self, columns: list[Codes], counts: Codes, demands: Demands, cost: Cost) -> None:
+    def __init__(self, nodes: NodeCells, cost: Cost) -> None:
+        columns, counts, demands = nodes.columns, nodes.counts, nodes.demands
+        self.nodes = nodes
         # Columns with many values first: they are decided where there are few branches, and what is dropped for their
         # sake is dropped early.
         self.order = sorted(range(len(columns)), key=lambda i: (-len(cost.ladders[i].maps[0]), i))
@@ -173,7 +176,10 @@ class Descent:
                 published, worth = sizes[stays], worth[stays]
             dropped, left = branch.dropped + lost, branch.left - lost
             if last:
-                judge.found(levels, published, worth, dropped)
+                if not self.demands.apart:
+                    judge.found(levels, published, worth, dropped)
+                elif not judge.hopeless(self.cost.of(published, worth, dropped) if self.cost.additive else -np.inf):
+                    self._found_apart(levels, judge)
                 continue
             cost = self.cost.of(published, worth, dropped) if self.cost.additive else -np.inf
             if judge.hopeless(_least(cost, left, self._behind[depth + 1])):
@@ -182,6 +188,13 @@ class Descent:
             bound = self.cost.above_cells(merged[2], dropped)
             if not judge.hopeless(bound):
                 yield _Branch(levels, *merged, worth, dropped, left, cost, bound)
+
+    def _found_apart(self, levels: Node, judge: Judge) -> None:
+        """A node that keeps all plain demands, if it keeps the others as well, which look at the table itself."""
+        grouped = self.nodes.at(self.node(levels))
+        sizes, out = self.nodes.judged(grouped)
+        if out is not None:
+            judge.found(levels, sizes[~out], grouped.weights[~out], int(sizes[out].sum()))
 
 
 class _Cells:

@@ -8,9 +8,9 @@ overlap, so a record's group is told by its labels.
 **What this does not protect.** The groups follow the records, so their edges tell where records are: of a group that
 reaches from 900 thousand to 35 million, everyone knows that somebody in it has about 35 million, and who that is (Li,
 Qardaji and Su, Section 3.1). A node narrowed down because nobody else was there tells that nobody was. Full-domain
-generalization gives away less of this, a mapping chosen without the data nothing. Local recoding is never
-differentially private, and no sample, shuffle or crowd size makes it so; a release that promises differential privacy
-must not use it.
+generalization gives away less of this, a mapping chosen without the data nothing. Local recoding as it is done here, by
+looking at the records, is never differentially private, and no sample, shuffle or crowd size makes it so. A tree of
+boxes whose every split is chosen and counted with noise is (`growing`); `recoding: tree` of `sampled_crowd` uses that.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from incrowd.core.errors import HierarchyError
+from incrowd.core.errors import HierarchyError, ParameterError
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram, Labels
 from incrowd.recoding.demands import Demand, Demands, require_task, unreachable
@@ -56,6 +57,11 @@ def mondrian(table: Histogram, hierarchies: Mapping[str, Hierarchy], demands: Se
         UnreachableError: not even the whole table as one group keeps everything.
     """
     require_task(table, hierarchies, demands)
+    if any(demand.apart for demand in demands):
+        raise ParameterError(
+            "A local recoding looks at groups by all quasi-identifiers, and at one sensitive column at a time.",
+            code="parameter-combination",
+        )
     checked = Demands(demands, table, 0.0)
     failing = checked.failing_alone()
     if failing is not None:
@@ -72,6 +78,18 @@ def node_labels(hierarchy: Hierarchy) -> Labels:
     """What a column that is recoded locally may show: the nodes of its hierarchy, whether or not a record has them."""
     nowhere = Column("", hierarchy.levels[0].labels, np.zeros(0, dtype=np.int64))
     return _Nodes("", hierarchy, nowhere).labels
+
+
+def within(hierarchy: Hierarchy) -> NDArray[np.bool_]:
+    """For each pair of nodes, in the order of `node_labels`, whether the second lies within the first or is it."""
+    everything = Column("", hierarchy.levels[0].labels, np.arange(len(hierarchy.levels[0].labels)))
+    nodes = _Nodes("", hierarchy, everything)
+    covers = np.zeros((len(nodes.labels), len(everything.labels)), dtype=np.bool_)
+    for at in nodes.at:
+        covers[at, everything.codes] = True
+    one = covers.argmax(axis=1)  # a value of each node: nodes are disjoint, or one is within the other
+    sizes = covers.sum(axis=1)
+    return np.asarray(covers[:, one] & (sizes[:, None] >= sizes[None, :]))
 
 
 class _Nodes:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import heapq
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from incrowd.hierarchy import Hierarchy
 from incrowd.recoding.demands import Demands
 from incrowd.recoding.lattice import Codes, Ladder, Node, ranked
 from incrowd.theory._groups import Flags
@@ -32,7 +33,15 @@ class Grouped:
 class Cells:
     """The cells of a table, to be grouped by nodes."""
 
-    def __init__(self, ladders: list[Ladder], columns: list[Codes], counts: Codes, demands: Demands) -> None:
+    def __init__(
+        self,
+        hierarchies: Mapping[str, Hierarchy],
+        ladders: list[Ladder],
+        columns: list[Codes],
+        counts: Codes,
+        demands: Demands,
+    ) -> None:
+        self.hierarchies = hierarchies
         self.ladders = ladders
         self.columns = columns
         self.counts = counts
@@ -76,7 +85,15 @@ class Cells:
         sizes = np.bincount(grouped.group, weights=self.counts, minlength=len(grouped.weights)).astype(np.int64)
         ends = self.demands.ends(len(self.counts))
         left_out = self.demands.left_out(sizes, lambda: (grouped.group, self.counts, ends), self.demands.room)
-        return sizes, None if left_out is None else left_out[0]
+        if left_out is None or not self.demands.apart:
+            return sizes, None if left_out is None else left_out[0]
+        shown = {
+            name: (ladder.maps[level].take(column), hierarchy.levels[level].labels)
+            for (name, hierarchy), ladder, column, level in zip(
+                self.hierarchies.items(), self.ladders, self.columns, grouped.node, strict=True
+            )
+        }
+        return sizes, self.demands.left_out_apart(sizes, grouped.group, self.counts, left_out[0], shown)
 
 
 def wander(

@@ -111,7 +111,7 @@ def search(
     Raises:
         UnreachableError: no node satisfies, or none was found in time.
     """
-    asked = {d.sensitive for d in demands if d.sensitive is not None}
+    asked = {name for d in demands for name in (*d.columns, *d.knowing)}
     used = table.project([*hierarchies, *sorted(asked - set(hierarchies))])
     task = Task(used, hierarchies, demands, measure, suppression, seconds)
     if every:
@@ -149,7 +149,7 @@ def _optimise(task: Task, progress: Progress | None, *, minimal: bool) -> Found:
         tell = None if progress is None else lambda: progress(min(1.0, task.elapsed / (task.deadline - task.start)))
         examined = wander(task.cells, best.price, task.deadline, tell)
         return _found(task, best, examined, complete=False)
-    descent = Descent(task.columns, task.table.counts, task.demands, task.cost)
+    descent = Descent(task.cells, task.cost)
     complete = descent.run(Cheapest(best, descent), task.deadline, _half(progress, 0.0) if minimal else progress)
     if not complete:
         wander(task.cells, best.price, task.deadline)  # which looks at the top even if there is no time at all
@@ -177,7 +177,7 @@ def _look_at_all(task: Task, progress: Progress | None) -> Found:
             f"The {task.lattice.size:,} nodes of this lattice are too many to be listed.", code="parameter-combination"
         )
     best = Best(task)
-    descent = Descent(task.columns, task.table.counts, task.demands, task.cost)
+    descent = Descent(task.cells, task.cost)
     everything = Everything(best, descent)
     complete = descent.run(everything, task.deadline, progress)
     if not complete:

@@ -66,7 +66,7 @@ class Task:
         self.measure = chosen.exact
         self.cost: Cost = chosen.fast(self.before, [self.hierarchies[name] for name in self.names])
         self.columns = [table[name].codes.astype(np.int64) for name in self.names]
-        self.cells = Cells(self.cost.ladders, self.columns, table.counts, self.demands)
+        self.cells = Cells(self.hierarchies, self.cost.ladders, self.columns, table.counts, self.demands)
         self.lattice = Lattice(self.cost.ladders)
 
     @property

@@ -1,4 +1,4 @@
-"""Estimates about the population from a published folder alone."""
+"""Estimates about the population from what is published alone."""
 
 from __future__ import annotations
 
@@ -7,23 +7,38 @@ from dataclasses import replace
 from pathlib import Path
 
 from incrowd.core.errors import ParameterError
-from incrowd.mechanisms.base import Estimates, all_columns
+from incrowd.mechanisms.base import Estimates, Publication, all_columns
 from incrowd.mechanisms.certificate import AnyCertificate
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.registry import mechanism_named
+from incrowd.releases.release import Release
 from incrowd.releases.verify import read_release
+from incrowd.theory._numbers import require_count
 
 
-def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None, mean: str | None = None) -> Estimates:
-    """A cross-tabulation by some columns of a published folder, which must pass its own checks.
+def estimate(
+    published: str | Path | Release,
+    by: Sequence[str],
+    *,
+    method: str | None = None,
+    mean: str | None = None,
+    total: int | None = None,
+) -> Estimates:
+    """A cross-tabulation by some columns of a release or of a published folder, which must pass its own checks.
 
-    How to estimate and whether a mean is wanted can be said for randomised releases only.
+    How to estimate can be said for randomised releases only; of these the number of people is known.
     """
-    options = {name: value for name, value in (("method", method), ("mean", mean)) if value is not None}
+    ends = None if total is None else (require_count("total", total, 0),) * 2
+    options = {k: v for k, v in (("method", method), ("mean", mean), ("total", ends)) if v is not None}
 
     def needed(certificate: AnyCertificate) -> Iterable[str]:
         return mechanism_named(certificate.mechanism.name).columns_needed(certificate, by, **options)
 
-    certificate, table = read_release(folder, needed)
+    if isinstance(published, Release):
+        certificate = published.certified
+        publication = Publication(published.histogram, published.beside)
+    else:
+        certificate, publication = read_release(published, needed)
     known = all_columns(certificate)
     unknown = [name for name in by if name not in known]
     if unknown or not by:
@@ -33,12 +48,13 @@ def estimate(folder: str | Path, by: Sequence[str], *, method: str | None = None
             remedy=f"It has: {', '.join(known)}.",
         )
     kind = mechanism_named(certificate.mechanism.name)
-    if options and certificate.mechanism.name != "pram":
+    unfit = [name for name in options if name not in kind.estimate_options]
+    if unfit:
         raise ParameterError(
-            f"The option {next(iter(options))!r} has a meaning for randomised releases only (mechanism 'pram').",
+            f"The option {unfit[0]!r} has no meaning for a release by {kind.title.lower()}.",
             code="parameter-combination",
             remedy="Leave it out.",
         )
-    found = kind.estimate(certificate, table, by, **options)
-    void = certificate.promise.void
-    return found if void is None else replace(found, notes=(void, *found.notes))
+    found = kind.estimate(certificate, publication, list(dict.fromkeys(by)), **options)
+    said = [note for note in (certificate.promise.void,) if note is not None]
+    return replace(found, notes=(*said, *Persons.in_certificate(certificate).counted, *found.notes))

@@ -27,6 +27,8 @@ from incrowd.randomness import RandomSource
 from incrowd.releases.charging import Charged
 from incrowd.releases.release import Release, certify, measured, void_of, write_around
 from incrowd.releases.staging import internal_folder, staged, writing
+from incrowd.releases.verdict import Insight, internal_block, public_block, verdict
+from incrowd.reports.page import with_verdict
 
 if TYPE_CHECKING:
     from incrowd.sources.spark import SparkSource
@@ -56,6 +58,8 @@ def require_possible(policy: Policy, folder: str | Path | None, copies: int, *, 
         ("write one release at a time", copies > 1),
         ("need a folder to write the release to", folder is None),
         ("rehearse nothing", rehearse),
+        ("do not sample: how many records they write must be known (beta)", getattr(asked, "beta", None) is not None),
+        ("do not bound the rows of people (people)", policy.people is not None),
     )
     for what, holds in wrong:
         if holds:
@@ -140,8 +144,11 @@ def release_by_executors(
             require_same(written.parts == published.parts)
             with writing(folder):
                 files = _moved(parts, public / table_name("parquet"))
+        judged = verdict(policy, published, statement)
         report = pram_report.public_report(policy, settings, published, statement, void=void)
+        report = with_verdict(report, public_block(judged))
         compared = pram_report.compared(policy, attributes, settings, truth, published, void=void)
+        compared = with_verdict(compared, internal_block(judged, Insight()))
         certificate = sign(certify(policy, statement, published.columns, None, bits, files, report, void))
         release = Release(
             load=lambda: _read(folder),
@@ -152,6 +159,7 @@ def release_by_executors(
             charged=charged,
             digest=certificate.digest,
             folder=folder,
+            verdict=judged,
         )
         with writing(folder):
             write_around(release, public, internal, internal_folder(folder))
@@ -172,4 +180,4 @@ def _moved(parts: Sequence[Path], table: Path) -> Mapping[str, Any]:
 def _read(folder: Path) -> Histogram:
     from incrowd.releases.verify import read_release
 
-    return read_release(folder)[1]
+    return read_release(folder)[1].table

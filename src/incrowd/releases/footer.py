@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,8 @@ _NEVER_SET = (
 )
 
 
-def says_nothing_else(path: Path) -> bool:
-    """Whether all notes are those of a file that Arrow wrote from its records, without statistics about them.
+def says_nothing_else(path: Path, notes: Mapping[str, str] | None = None) -> bool:
+    """Whether all notes, but those given, are those of a file that Arrow wrote from its records, without statistics.
 
     The name of the writer, the offsets of columns and the sizes of row groups must be exactly those that Arrow writes.
     The smallest and the largest value of a column could be wrong, and need not be there.
@@ -30,7 +31,8 @@ def says_nothing_else(path: Path) -> bool:
     import pyarrow.parquet as pq
 
     metadata = pq.read_metadata(path)
-    return not metadata.metadata and _are_regular(metadata) and _are_all_bytes(path, metadata)
+    given = {key.encode(): value.encode() for key, value in (notes or {}).items()}
+    return (metadata.metadata or {}) == given and _are_regular(metadata) and _are_all_bytes(path, metadata)
 
 
 def _are_all_bytes(path: Path, metadata: Any) -> bool:

@@ -14,13 +14,14 @@ from incrowd.core.files import named, require_absent
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.mechanisms.base import Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
+    from incrowd.mechanisms.base import Concern, Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
     from incrowd.mechanisms.certificate import MechanismT, PromiseT, Statement
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
     from incrowd.releases.release import Release
     from incrowd.releases.staging import Staged
+    from incrowd.sources.people import BoundedRows
 
 Progress = Callable[[str, float], None]
 
@@ -98,11 +99,13 @@ def release_copies(
     rehearse: bool = False,
     new_ledger: bool = False,
     progress: Progress | None = None,
+    warn: Callable[[Concern], None] | None = None,
     _source: RandomSource | None = None,
 ) -> list[Release]:
     """Several independent releases at once, each from a sample of its own, written to `<folder>-1`, `<folder>-2`, ...
 
-    They are one plan: the ledger counts what they spend together, and all of them appear or none.
+    They are one plan: the ledger counts what they spend together, and all of them appear or none. `warn` is called with
+    what had better be changed, before anything is charged or drawn; each release has these `concerns`, too.
     """
     from incrowd.hierarchy import codings
     from incrowd.mechanisms.registry import mechanism_named
@@ -111,6 +114,7 @@ def release_copies(
     from incrowd.releases.charging import Purse
     from incrowd.releases.release import signed, write_around
     from incrowd.releases.staging import require_free, staged, writing
+    from incrowd.releases.verdict import before_publishing
 
     tell = progress or (lambda _what, _part: None)
     plan = read_policy(policy)
@@ -140,8 +144,14 @@ def release_copies(
                 tell=tell,
             )
         ]
-    counted = count_table(data, plan, attributes, progress=lambda part: tell("reading", part), **reading)
+    opened = _open_listed(data, plan, **reading)
+    repeating = rows_not_people(opened, plan)
+    counted, people = _count(opened, plan, attributes, lambda part: tell("reading", part))
     settings, prepared = mechanism.prepare(settings, counted, tell)
+    concerns = (*repeating, *before_publishing(mechanism, plan, settings, counted))
+    if warn is not None:
+        for concern in concerns:
+            warn(concern)
     with ExitStack() as stack:
         # A folder that cannot be made is found out before the budget is spent.
         stage = stack.enter_context(staged(folders)) if folders else None
@@ -154,7 +164,17 @@ def release_copies(
             staged = None if stage is None else stage.releases[number]
             with nullcontext() if staged is None else writing(staged.folder):
                 one = _make(
-                    mechanism, plan, attributes, settings, counted, drawn, source, copies, staged, rehearse=rehearse
+                    mechanism,
+                    plan,
+                    attributes,
+                    settings,
+                    counted,
+                    drawn,
+                    source,
+                    copies,
+                    staged,
+                    concerns,
+                    rehearse=rehearse,
                 )
                 one = replace(one, certified=signed(one.certified, key))
                 if staged is not None:
@@ -167,7 +187,7 @@ def release_copies(
             tell("writing", 0.0)
             charged.publish(stage, digest)
     tell("done", 1.0)
-    return [replace(one, charged=charged, digest=digest) for one in made]
+    return [replace(one, charged=charged, digest=digest, people=people) for one in made]
 
 
 def _digest(made: Sequence[Release]) -> str:
@@ -192,6 +212,7 @@ def _require_possible(
         )
     if not rehearse:
         plan.require_confirmed()
+    require_countable(plan)
     require_copies(copies)
     if write_with not in ("driver", "executors"):
         raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
@@ -200,6 +221,25 @@ def _require_possible(
 
         require_possible(plan, folder, copies, rehearse=rehearse)
     return plan.release
+
+
+def require_countable(policy: Policy) -> None:
+    """Refuse people with several rows where only those with one are promised anything.
+
+    Raises:
+        PolicyError: the policy lets several rows of a person count, and its mechanism promises nothing for such.
+    """
+    from incrowd.mechanisms.registry import mechanism_named
+
+    if policy.release is None or policy.rows_per_person == 1:
+        return
+    if not mechanism_named(policy.release.mechanism).several_rows:
+        raise PolicyError(
+            f"The mechanism '{policy.release.mechanism}' promises something to people with one row each, and up to "
+            f"{policy.rows_per_person} rows of a person are to count.",
+            code="policy-invalid",
+            remedy="Let one row of each person count (people: at_most: 1).",
+        )
 
 
 def read_policy(policy: Any) -> Policy:
@@ -240,18 +280,58 @@ def count_table(
     progress: Callable[[float], None],
     **reading: Any,
 ) -> Histogram:
-    """The full table as a histogram of raw codes, in one scan; `reading` is as for `_open`."""
+    """The full table as a histogram of raw codes, in one scan; `reading` is as for `_open`.
+
+    Of people with several rows those are there that count.
+    """
+    source = _open_listed(data, policy, **reading)
+    return _count(source, policy, attributes, progress)[0]
+
+
+def _count(
+    source: Any, policy: Policy, attributes: Sequence[CodedAttribute], progress: Callable[[float], None]
+) -> tuple[Histogram, BoundedRows | None]:
+    """The table, and what of it counts if rows are not people."""
+    from incrowd.sources.people import bound_of, count_people
     from incrowd.sources.tally import require_as_asked
 
-    source, codings = _open_listed(data, policy, **reading), [a.coding for a in attributes]
-    return require_as_asked(source.count_by(codings, progress=progress), codings)
+    require_countable(policy)
+    bound, codings = bound_of(policy), [a.coding for a in attributes]
+    if bound is None:
+        return require_as_asked(source.count_by(codings, progress=progress), codings), None
+    found = count_people(source, codings, bound, progress=progress)
+    return require_as_asked(found.table, codings), found
+
+
+def rows_not_people(source: Any, policy: Policy) -> tuple[Concern, ...]:
+    """What to say where rows are taken for people and an identifier repeats, as far as the first rows of a table show.
+
+    There is nothing to say if the policy has a section `people` or confirms
+    that rows are people.
+    """
+    from incrowd.mechanisms.base import Concern
+    from incrowd.sources.repeats import seem_not_people
+
+    if policy.people is not None or policy.rows_are_people:
+        return ()
+    return tuple(
+        Concern(
+            "rows-not-people",
+            found.column,
+            f"Each row is taken for a person, but {found.column!r} repeats: what is promised is promised to a "
+            "row, not to whoever has several. If it says whose a row is, give the policy a section 'people'; if rows "
+            "are people all the same, confirm it: 'rows_are_people: true'.",
+        )
+        for found in seem_not_people(source, list(policy.published))[:1]
+    )
 
 
 def _open_listed(data: Any, policy: Policy, **reading: Any) -> Any:
     """The table, whose columns are all in the policy if that refuses others."""
     source = _open(data, policy, **reading)
     if policy.unlisted == "refuse":
-        extra = [c.name for c in source.columns() if c.name not in policy.attributes]
+        known = {*policy.attributes, *(() if policy.people is None else policy.people.columns)}
+        extra = [c.name for c in source.columns() if c.name not in known]
         if extra:
             raise DataError(
                 f"{len(extra)} columns of the table are not in the policy: {', '.join(map(repr, extra[:5]))}.",
@@ -308,20 +388,27 @@ def _make(
     source: RandomSource,
     copies: int,
     stage: Staged | None,
+    concerns: Sequence[Concern],
     *,
     rehearse: bool,
 ) -> Release:
     """Certificate and reports around what the mechanism gave; if there are folders already, its table is in them."""
     from concurrent.futures import ThreadPoolExecutor
 
-    from incrowd.releases.release import Release, certify, files_of, void_of
+    from incrowd.releases.release import REPORT, Release, certify, files_of, void_of
+    from incrowd.releases.verdict import insight, internal_block, public_block, verdict
+    from incrowd.reports.page import with_verdict
 
     void = void_of(source, rehearse=rehearse)
     with ThreadPoolExecutor(1) as aside:
         # As slow as the reports, and independent of them.
-        files = aside.submit(files_of, policy, made.published, None if stage is None else stage.public, void)
-        report = mechanism.public_report(policy, settings, made.published, made.statement, void=void)
+        files = aside.submit(files_of, policy, made.publication, None if stage is None else stage.public, void)
+        judged = verdict(policy, made.published, made.statement)
+        inside = insight(mechanism, attributes, settings, table, made)
+        report = mechanism.public_report(policy, settings, made.publication, made.statement, void=void)
+        report = with_verdict(report, public_block(judged))
         internal = mechanism.internal_files(policy, attributes, settings, table, made, void=void)
+        internal = internal | {REPORT: with_verdict(internal[REPORT], internal_block(judged, inside, concerns))}
     together = mechanism.together(settings, copies)
     published = made.published  # without the rest, which is not for those who get the release
     return Release(
@@ -330,4 +417,8 @@ def _make(
         policy=policy.with_levels(made.levels),
         report=report,
         internal=internal,
+        beside=made.beside,
+        verdict=judged,
+        insight=inside,
+        concerns=concerns,
     )

@@ -10,7 +10,7 @@ anything is counted. What is kept is the histogram of the columns that somebody 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import numpy as np
 
 from incrowd.core.signing import file_sha256
 from incrowd.histogram import Column, Histogram, smallest_type
+from incrowd.mechanisms.base import Publication
 from incrowd.releases import footer
 from incrowd.releases.release import FileDigest
 
@@ -38,15 +39,31 @@ class Published:
         canonical: whether the table says nothing but which records it has: they come in the order of their codes, and
             no file has notes of its own.
         records: the number of records of each file.
+        beside: the further files of the release, by their path in the folder.
     """
 
     histogram: Histogram
     canonical: bool
     records: tuple[int, ...]
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def publication(self) -> Publication:
+        """What was published, as mechanisms look at it."""
+        return Publication(self.histogram, self.beside)
+
+
+def no_table(labels: Mapping[str, Sequence[str | None]]) -> Published:
+    """Nothing was read: the release has files of its own only."""
+    none = np.zeros(0, np.uint8)
+    return Published(Histogram.of([Column(n, tuple(of), none) for n, of in labels.items()]), canonical=True, records=())
 
 
 def read_table(
-    files: Sequence[Path], labels: Mapping[str, Sequence[str | None]], wanted: Collection[str] | None = None
+    files: Sequence[Path],
+    labels: Mapping[str, Sequence[str | None]],
+    wanted: Collection[str] | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> Published:
     """Reads a table once, and counts it by some of its columns.
 
@@ -54,6 +71,7 @@ def read_table(
         files: CSV or Parquet, in their order.
         labels: of each column, in the table's order.
         wanted: the columns to count by; all if not given.
+        notes: what a Parquet file says of itself.
 
     Raises:
         ValueError: the table has other columns, or other values than these labels.
@@ -63,16 +81,16 @@ def read_table(
     columns = [Column(name, tuple(texts), np.zeros(0, dtype=np.int64)) for name, texts in labels.items()]
     counting = _Counting(columns, set(labels) if wanted is None else set(wanted))
     try:
-        return _read(files, columns, counting)
+        return _read(files, columns, counting, notes or {})
     except (pa.ArrowException, MemoryError):  # a small file can hold a value that fits no machine
         raise ValueError("a file cannot be read") from None
 
 
-def _read(files: Sequence[Path], columns: Sequence[Column], counting: _Counting) -> Published:
+def _read(files: Sequence[Path], columns: Sequence[Column], counting: _Counting, notes: Mapping[str, str]) -> Published:
     names = [column.name for column in columns]
     records, plain = [], True
     for path in files:
-        reader: _Csv | _Parquet = _Csv(path, names) if path.suffix == ".csv" else _Parquet(path, columns)
+        reader: _Csv | _Parquet = _Csv(path, names) if path.suffix == ".csv" else _Parquet(path, columns, notes)
         before = counting.records
         for batch in reader.batches():
             counting.add([_codes(values, column) for values, column in zip(batch.columns, columns, strict=True)])
@@ -154,7 +172,7 @@ def _codes(values: Any, column: Column) -> np.ndarray:
 class _Parquet:
     """A Parquet file of texts."""
 
-    def __init__(self, path: Path, columns: Sequence[Column]) -> None:
+    def __init__(self, path: Path, columns: Sequence[Column], notes: Mapping[str, str]) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -165,10 +183,11 @@ class _Parquet:
                 raise ValueError("the columns are others")
             # A column that has no label for missing values may be declared to have none, and need not be.
             declared = pa.schema(
-                [(c.name, pa.string(), f.nullable or None in c.labels) for c, f in zip(columns, schema, strict=True)]
+                [(c.name, pa.string(), f.nullable or None in c.labels) for c, f in zip(columns, schema, strict=True)],
+                metadata=dict(notes) or None,
             )
             texts = schema.equals(declared, check_metadata=True)
-        self._path, self._names, self._texts = path, names, texts
+        self._path, self._names, self._texts, self._notes = path, names, texts, notes
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
@@ -177,7 +196,7 @@ class _Parquet:
             yield from file.iter_batches(_RECORDS)
 
     def says_nothing_else(self) -> bool:
-        return self._texts and footer.says_nothing_else(self._path)
+        return self._texts and footer.says_nothing_else(self._path, self._notes)
 
 
 class _Csv:

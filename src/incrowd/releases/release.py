@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from incrowd.core.errors import InputError, InternalError
 from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.base import Concern, Publication
 from incrowd.mechanisms.certificate import (
     FORMAT,
     AnyCertificate,
@@ -26,14 +27,18 @@ from incrowd.mechanisms.certificate import (
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import table_name, write_table
 from incrowd.policy import Policy
+from incrowd.policy.release import ReleaseSection
 from incrowd.releases import certificate as certificates
 from incrowd.releases.charging import Charged
 from incrowd.releases.staging import internal_folder, staged, writing
+from incrowd.releases.verdict import Insight, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from incrowd.sources.people import BoundedRows
 
 CERTIFICATE, REPORT, POLICY = "certificate.json", "report.html", "policy.yaml"
 VOID = "Drawn from predictable bits, for tests: this promises nothing."
@@ -54,6 +59,12 @@ class Release:
         policy: the policy as it was carried out, with every level fixed: for review, and for next year's table.
         folder: where it is, if executors wrote it there as they drew it.
         digest: that by which the ledger will know it as published, with its copies.
+        beside: the public files beside the table, by their path in the folder.
+        people: how many rows and people there were and how many rows count, if rows are not people. For the publisher's
+            eyes only.
+        verdict: what it is good for, as far as everyone may know.
+        insight: what it has kept of the table. For the publisher's eyes only.
+        concerns: what was found before it was drawn. For the publisher's eyes only.
     """
 
     load: Callable[[], Histogram]
@@ -64,6 +75,16 @@ class Release:
     charged: Charged = field(default_factory=Charged)
     digest: str = ""
     folder: Path | None = None
+    beside: Mapping[str, bytes] = field(default_factory=dict)
+    people: BoundedRows | None = None
+    verdict: Verdict = field(default_factory=Verdict)
+    insight: Insight = field(default_factory=Insight)
+    concerns: Sequence[Concern] = ()
+
+    @property
+    def warnings(self) -> tuple[Concern, ...]:
+        """What had better be changed: before publishing, about what is published, and about what it has lost."""
+        return (*self.concerns, *self.verdict.warnings, *self.insight.warnings)
 
     @property
     def account(self) -> Mapping[str, Any] | None:
@@ -81,6 +102,15 @@ class Release:
         return self.certified.document()
 
     @property
+    def main_file(self) -> str:
+        """What to look at first in its folder: the table, or the folder of its files if there is none."""
+        section = _section_of(self.policy)
+        stem = mechanism_named(section.mechanism).table_stem(section)
+        if stem is None:
+            return next(name.partition("/")[0] for name in self.beside)
+        return file_name(table_name(section.output, stem), self.void)
+
+    @property
     def void(self) -> str | None:
         """Why nothing is promised; None if something is."""
         return self.certified.promise.void
@@ -88,7 +118,7 @@ class Release:
     @property
     def empty(self) -> bool:
         """Whether nothing could be published. What executors wrote is not: they never leave out a record."""
-        return self.folder is None and not self.histogram.total
+        return self.folder is None and not self.histogram.total and not self.beside
 
     @property
     def table(self) -> pa.Table:
@@ -120,13 +150,17 @@ class Release:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(str(name))}</td><td>{level}</td></tr>"
-            for name, level in self.certified.mechanism.levels.items()
+            f"<tr><td>{html.escape(column.name)}</td><td>{html.escape(column.shown)}</td>"
+            f"<td>{column.occurring:,} of {column.values:,}</td></tr>"
+            for column in self.verdict.columns
         )
+        warnings = "".join(f"<li>{html.escape(warning.text)}</li>" for warning in self.warnings)
         return (
-            f"<div><b>Release of {self.histogram.total:,} records in {len(self.histogram):,} crowds</b>"
-            f"<p>{html.escape(self.void or self.certified.promise.in_words)}</p>"
-            f"<table><tr><th>column</th><th>level</th></tr>{rows}</table></div>"
+            f"<div><b>Release by {html.escape(self.certified.mechanism.name)}</b>"
+            + "".join(f"<p>{html.escape(line)}</p>" for line in self.verdict.lines)
+            + (f"<ul>{warnings}</ul>" if warnings else "")
+            + f"<p>{html.escape(self.void or self.certified.promise.in_words)}</p>"
+            f"<table><tr><th>column</th><th>shown</th><th>values that occur</th></tr>{rows}</table></div>"
         )
 
 
@@ -153,18 +187,31 @@ class BitsOrigin(Protocol):
         """Whether nobody could predict them."""
 
 
-def files_of(
-    policy: Policy, published: Histogram, folder: Path | None = None, void: str | None = None
-) -> dict[str, Any]:
-    """The table's file, as a certificate names it: with its digest and size, found as it is written.
-
-    Without a folder to write it to, nothing of it is kept.
-    """
+def _section_of(policy: Policy) -> ReleaseSection:
     if policy.release is None:
         raise InternalError("a release was made without being asked for")
-    output = policy.release.output
-    name, fill = file_name(table_name(output), void), partial(write_table, published, output)
-    return {name: _measured(fill) if folder is None else _write(folder / name, fill)}
+    return policy.release
+
+
+def files_of(
+    policy: Policy, published: Publication, folder: Path | None = None, void: str | None = None
+) -> dict[str, Any]:
+    """The table's file and those beside it, as a certificate names them: with digest and size, found as it is written.
+
+    Without a folder to write them to, nothing of them is kept.
+    """
+    section = _section_of(policy)
+    fills: dict[str, Callable[[BinaryIO], None]] = {
+        name: partial(_pour, content) for name, content in published.beside.items()
+    }
+    mechanism = mechanism_named(section.mechanism)
+    stem = mechanism.table_stem(section)
+    if stem is not None:
+        fills[table_name(section.output, stem)] = partial(
+            write_table, published.table, section.output, notes=mechanism.table_notes
+        )
+    names = {file_name(name, void): fill for name, fill in fills.items()}
+    return {n: _measured(fill) if folder is None else _write(folder / n, fill) for n, fill in names.items()}
 
 
 def certify(
@@ -185,7 +232,7 @@ def certify(
         columns: those of the table, with their labels.
         together: what several copies promise together.
         bits: where the random bits came from.
-        files: those of the table, each with its digest and size.
+        files: the table and those beside it, each with its digest and size.
         report: the public one.
         void: why nothing is promised, if so.
     """
@@ -252,7 +299,8 @@ def save(folder: Path, release: Release) -> Path:
     with staged([folder]) as stage:
         (one,) = stage.releases
         with writing(one.folder):
-            written = files_of(release.policy, release.histogram, one.public, release.void)
+            published = Publication(release.histogram, release.beside)
+            written = files_of(release.policy, published, one.public, release.void)
             certified = release.certified.files
             if any(name not in certified or certified[name].document() != found for name, found in written.items()):
                 raise InternalError("the table written is not the table certified")
@@ -262,7 +310,7 @@ def save(folder: Path, release: Release) -> Path:
 
 
 def write_around(release: Release, public: Path, internal: Path, at: Path) -> None:
-    """All files of a release but its table; the internal folder will be found `at` another place."""
+    """All files but the table and those beside it; the internal folder will be found `at` another place."""
     text = release.policy.relocated(at).to_yaml()
     note = mechanism_named(release.certified.mechanism.name).policy_note
     certificate = certificates.to_bytes(release.certificate)
@@ -280,6 +328,7 @@ def _pour(content: bytes, file: BinaryIO) -> None:
 
 def _write(path: Path, fill: Callable[[BinaryIO], object]) -> dict[str, Any]:
     """A new file, its digest and its size."""
+    path.parent.mkdir(exist_ok=True)
     with path.open("xb") as file:
         written = _measured(fill, file)
         file.flush()

@@ -185,7 +185,8 @@ class Units(Counting):
                 f"The release cannot be measured in the unit of the budget, {unit}.",
                 code="budget-unit",
                 remedy="A release fits the unit if it is of the same kind, and no parameter promises less: a crowd of "
-                "at least k at a rate of at most beta, chosen with at most selection_epsilon. Nothing was recorded.",
+                "at least k at a rate of at most beta, with at most rows_per_person, chosen with at most "
+                "selection_epsilon. Nothing was recorded.",
             )
         return {"units": entry.copies}
 
@@ -243,13 +244,14 @@ def settled(budget: Budget) -> Budget:
 def dominates(unit: CrowdPromise | Point, promise: Promise) -> bool:
     """Whether it is proved that the promise's profile is at most the unit's, everywhere and in both directions.
 
-    δ falls with k and rises with β in each direction (`guarantees/crowd.py`); the profile of a point rises with both
-    its numbers; a choice and a crowd are a product, and dominated if both factors are.
+    δ falls with k, rises with β and with the rows of a person, in each direction (`theory/crowd.py`); the profile
+    of a point rises with both its numbers; a choice and a crowd are a product, and dominated if both factors are.
     """
     if isinstance(unit, CrowdPromise):
         if isinstance(promise, CrowdPromise):
             choice = promise.selection_epsilon <= unit.selection_epsilon
-            return promise.k >= unit.k and promise.beta <= unit.beta and choice
+            fewer = promise.rows_per_person <= unit.rows_per_person
+            return promise.k >= unit.k and promise.beta <= unit.beta and fewer and choice
         chosen = Point(unit.selection_epsilon, 0.0, Relation.ADD_REMOVE)
         return dominates(chosen, promise)
     return (

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
 from incrowd.core.numbers import few_digits
-from incrowd.mechanisms.promises import Budget, Entry, Rule, Uncomposable
+from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Rule, Uncomposable, promise_to_dict
 from incrowd.releases.accounts import Account, costs_of
 from incrowd.releases.rules import Counting, counting, sums
 from incrowd.releases.spending import counted, finite
@@ -243,6 +243,12 @@ def _notes(account: Account, totals: tuple[Total, ...]) -> tuple[str, ...]:
         for total in totals
         if math.isinf(total.epsilon)
     )
+    rows = {entry.promise.rows_per_person for entry in account.entries if isinstance(entry.promise, CrowdPromise)}
+    if len(rows) > 1:
+        notes.append(
+            "The releases count different numbers of rows per person. Their total is about people only if every "
+            "release knew whose the rows were, or its table had one row for each person."
+        )
     if account.is_used_sample:
         notes.append("The table is itself a sample and has served its one release: no other is allowed.")
     return tuple(notes)
@@ -257,7 +263,11 @@ def _budget(budget: Budget | None) -> dict[str, Any] | None:
         "relation": str(budget.relation),
         "rule": str(budget.rule),
     }
-    unit = {} if budget.unit is None else {"unit": {k: v for k, v in asdict(budget.unit).items() if v is not None}}
+    unit = (
+        {}
+        if budget.unit is None
+        else {"unit": {k: v for k, v in promise_to_dict(budget.unit).items() if v is not None and k != "kind"}}
+    )
     return {**said, **unit, **({"terms": dict(budget.terms)} if budget.terms else {})}
 
 

@@ -60,6 +60,12 @@ class StreamSampler:
                 code="policy-invalid",
                 remedy="Give the policy a section release: {mechanism: sample, ...}; epochs are numbered as they come.",
             )
+        if plan.people is not None:
+            raise PolicyError(
+                "A stream forgets whose records it has seen, and cannot bound how many of a person's count.",
+                code="policy-invalid",
+                remedy="Publish each epoch as a table (incrowd release), or let one record of a person arrive in each.",
+            )
         self._policy, self._section = plan, plan.release
         self._attributes = codings(plan, show_values=show_values)
         self._show_values = show_values

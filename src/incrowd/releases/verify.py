@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,8 +18,7 @@ from pydantic import ValidationError
 
 from incrowd.core.bits import DerivedBits
 from incrowd.core.errors import IncrowdError, InputError
-from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import AnyMechanism, Check, all_columns, published_attributes, section_of
+from incrowd.mechanisms.base import AnyMechanism, Check, Publication, all_columns, published_attributes, section_of
 from incrowd.mechanisms.certificate import FORMAT, AnyCertificate
 from incrowd.mechanisms.declared import policy_of, unheld
 from incrowd.mechanisms.pram.stated import PramStatedMechanism
@@ -29,7 +28,7 @@ from incrowd.policy.release import ReleaseSection
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases.enclosing import enclosed
-from incrowd.releases.reading import Published, read_table
+from incrowd.releases.reading import Published, no_table, read_table
 from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, REHEARSED, REPORT, file_name
 
 VOID = "the promise is not void"
@@ -45,6 +44,7 @@ _BY_PLACE: Mapping[tuple[str, ...], str] = {
 }
 """What does not hold if something there cannot be read at all."""
 _LARGEST_CERTIFICATE = 1 << 28
+_LARGEST_BESIDE = 1 << 28
 _HOSTILE = (
     *(KeyError, TypeError, AttributeError, LookupError, ValueError, ArithmeticError, RecursionError, OSError),
     NotImplementedError,  # what Arrow says of files that it cannot read
@@ -53,8 +53,8 @@ _HOSTILE = (
 Columns = Callable[[AnyCertificate], Iterable[str]]
 """Which columns somebody wants the table to be counted by, given a certificate that may say anything."""
 
-Remake = Callable[[AnyCertificate, Histogram], bytes]
-"""The public report, made again from a certificate and its table."""
+Remake = Callable[[AnyCertificate, Publication], bytes]
+"""The public report, made again from a certificate and what is published with it."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ def verify(
     return _examine(Path(folder), public_key, remake=remake, rigorous=rigorous)[0]
 
 
-def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[AnyCertificate, Histogram]:
-    """The certificate and the table of a folder that passes every check (a void promise apart).
+def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[AnyCertificate, Publication]:
+    """The certificate and the table with its further files, of a folder that passes every check (a void promise apart).
 
     Args:
         folder: the published one.
@@ -122,7 +122,7 @@ def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[An
     if failed or table is None or certificate is None:
         why = f": {failed[0].name} does not hold" if failed else ""
         raise _unreadable(Path(folder), f"it is not a valid release{why}")
-    return certificate, table.histogram
+    return certificate, table.publication
 
 
 def _examine(
@@ -156,7 +156,7 @@ def _examine(
                 checks.extend(_table(certificate, table))
             claimed += [*_mechanism(certificate).claimed, *unheld(certificate)]
             if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
-                found = _report(folder, certificate, table.histogram, remake)
+                found = _report(folder, certificate, table.publication, remake)
                 (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
             claimed += [_whose(signed_by, trusted), *certificate.assumptions]
         except (IncrowdError, *_HOSTILE):
@@ -189,12 +189,12 @@ def _whose(signed_by: str | None, trusted: str | None) -> str:
     return ""
 
 
-def _report(folder: Path, certificate: AnyCertificate, table: Histogram, remake: Remake) -> Check | str:
+def _report(folder: Path, certificate: AnyCertificate, published: Publication, remake: Remake) -> Check | str:
     """Whether the report is the one that follows from certificate and table; or why that cannot be told."""
     said = "that the report says what certificate and table do"
     if _in_parts(certificate):
         return f"{said}: it is about a table in parts, which is too large to make it again"
-    same = (folder / file_name(REPORT, certificate.promise.void)).read_bytes() == remake(certificate, table)
+    same = (folder / file_name(REPORT, certificate.promise.void)).read_bytes() == remake(certificate, published)
     if not same and certificate.software.document() != certificates.software():
         return f"{said}: it was made by other versions of the software, and could not be made again alike"
     return Check("the report is the one that certificate and table give", same, "it says something else")
@@ -211,6 +211,13 @@ def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
             raise _unreadable(path, "it is not an ordinary file of a certificate's size")
         written = path.read_bytes()
         content = json.loads(written, parse_constant=_refuse)
+    except FileNotFoundError:
+        raise _unreadable(
+            path,
+            "there is no certificate",
+            "Give the folder that `incrowd release` wrote, complete and unchanged. What a table without a certificate "
+            "gives away, `incrowd audit TABLE --quasi ... --require k=5` says.",
+        ) from None
     except OSError as error:
         raise _unreadable(path, error.strerror or type(error).__name__) from None
     except (ValueError, RecursionError):
@@ -294,18 +301,26 @@ def _table_files(certificate: AnyCertificate) -> list[str]:
     """The table's files, in order, as far as a release can have such; the names of others are not looked at."""
     if _in_parts(certificate):
         return part_names(max(1, len(set(certificate.files) - {REPORT})))
-    return [file_name(table_name(_section(certificate).output), certificate.promise.void)]
+    whole = _whole_table(certificate)
+    return [] if whole is None else [whole]
+
+
+def _whole_table(certificate: AnyCertificate) -> str | None:
+    section = _section(certificate)
+    stem = _mechanism(certificate).table_stem(section)
+    return None if stem is None else file_name(table_name(section.output, stem), certificate.promise.void)
 
 
 def _in_parts(certificate: AnyCertificate) -> bool:
-    whole = file_name(table_name("parquet"), certificate.promise.void)
-    return _section(certificate).output == "parquet" and whole not in certificate.files
+    whole = _whole_table(certificate)
+    return whole is not None and _section(certificate).output == "parquet" and whole not in certificate.files
 
 
 def _files(folder: Path, certificate: AnyCertificate) -> Iterator[Check]:
     """Exactly the files that a release has: ordinary ones, with the digests and sizes stated, and called void if so."""
     table, stated, void = _table_files(certificate), certificate.files, certificate.promise.void
-    wanted = {*table, file_name(REPORT, void)}
+    beside = [file_name(name, void) for name in _mechanism(certificate).beside_names(certificate)]
+    wanted = {*table, *beside, file_name(REPORT, void)}
     yield Check("the files are those of a release", set(stated) == wanted, "others are listed")
     tops = {Path(name).parts[0] for name in wanted}
     odd = [name for name in tops if name not in wanted and not _is(folder / name, stat.S_ISDIR)]
@@ -332,9 +347,24 @@ def _is(path: Path, kind: Callable[[int], bool]) -> bool:
 def _read(folder: Path, certificate: AnyCertificate, wanted: Collection[str]) -> Published | None:
     """The table, unless it cannot be read or holds something that is not declared."""
     try:
-        return read_table([folder / name for name in _table_files(certificate)], certificate.labels, wanted)
+        files = [folder / name for name in _table_files(certificate)]
+        table = (
+            read_table(files, certificate.labels, wanted, _mechanism(certificate).table_notes)
+            if files
+            else no_table(certificate.labels)
+        )
+        return replace(table, beside=dict(_beside(folder, certificate)))
     except (IncrowdError, *_HOSTILE):
         return None
+
+
+def _beside(folder: Path, certificate: AnyCertificate) -> Iterator[tuple[str, bytes]]:
+    """The further files, whose digests have been compared, but which may have been made by anyone."""
+    for name in _mechanism(certificate).beside_names(certificate):
+        path = folder / file_name(name, certificate.promise.void)
+        if path.stat().st_size > _LARGEST_BESIDE:
+            raise ValueError("a file is too large")
+        yield name, path.read_bytes()
 
 
 def _table(certificate: AnyCertificate, table: Published | None) -> Iterator[Check]:
@@ -346,8 +376,8 @@ def _table(certificate: AnyCertificate, table: Published | None) -> Iterator[Che
     yield Check(declared, table is not None, "it does not, or cannot be read")
     if table is None:
         return
-    yield from _mechanism(certificate).check_table(certificate, table.histogram)
-    *full, last = table.records
+    yield from _mechanism(certificate).check_table(certificate, table.publication)
+    *full, last = table.records or (0,)
     cut = not _in_parts(certificate) or (set(full) <= {RECORDS_PER_PART} and 0 < last <= RECORDS_PER_PART)
     yield Check(
         "rows come in canonical order, and the file's notes say nothing else",
@@ -356,9 +386,7 @@ def _table(certificate: AnyCertificate, table: Published | None) -> Iterator[Che
     )
 
 
-def _unreadable(path: Path, why: str) -> InputError:
-    return InputError(
-        f"{path}: {why}.",
-        code="release-unreadable",
-        remedy="Give the folder that `incrowd release` wrote, complete and unchanged.",
-    )
+def _unreadable(
+    path: Path, why: str, remedy: str = "Give the folder that `incrowd release` wrote, complete and unchanged."
+) -> InputError:
+    return InputError(f"{path}: {why}.", code="release-unreadable", remedy=remedy)

@@ -148,7 +148,7 @@ class Page:
             "body",
             tag("div", self.marking, class_="marking") if self.marking else None,
             header,
-            tag("main", (_section(s) for s in self.sections)),
+            tag("main", VERDICT, (_section(s) for s in self.sections)),
             tag("footer", tag("p", self.closing), tag("p", f"Made by incrowd {__version__}.")),
             class_="marked" if self.marking else None,
         )
@@ -165,6 +165,15 @@ class Page:
             tag("style", style(), _print_marking(self.marking)),
         )
         return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n".encode()
+
+
+VERDICT = Html("<!-- verdict -->")
+"""Where a page has room for its verdict, which is not its mechanism's."""
+
+
+def with_verdict(page: bytes, verdict: Html) -> bytes:
+    """A page with its verdict on top; one that has no room for it stays as it is."""
+    return page.replace(VERDICT.encode(), verdict.encode(), 1)
 
 
 def _section(section: PageSection) -> Html:

@@ -29,6 +29,7 @@ class Line:
     dashed: bool = False
     colour: str | None = None
     in_legend: bool = True
+    width: float | None = None
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ def line_chart(title: str, x: Axis, y: Axis, lines: Sequence[Line], marks: Seque
         colour = line.colour or COLOURS[i % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         parts.extend(
-            f'<path class="curve" d="{path}" stroke="{colour}"{dash}><title>{escape(line.name)}</title></path>'
+            f'<path class="curve" d="{path}" stroke="{colour}"{dash}{_width(line)}>'
+            f"<title>{escape(line.name)}</title></path>"
             for path in _paths(line, across, up)
         )
     curves = [
@@ -161,11 +163,17 @@ def _frame(title: str, lines: Sequence[Line], across: _Scale, up: _Scale) -> str
         colour = line.colour or COLOURS[i % len(COLOURS)]
         dash = ' stroke-dasharray="6 4"' if line.dashed else ""
         out.append(
-            f'<line class="curve" x1="{left:.0f}" y1="40" x2="{left + 22:.0f}" y2="40" stroke="{colour}"{dash}/>'
+            f'<line class="curve" x1="{left:.0f}" y1="40" x2="{left + 22:.0f}" y2="40" stroke="{colour}"{dash}'
+            f"{_width(line)}/>"
             f'<text class="tick" x="{left + 28:.0f}" y="44">{escape(line.name)}</text>'
         )
         left += 44 + 6.6 * len(line.name)
     return "\n".join(out)
+
+
+def _width(line: Line) -> str:
+    """A width of its own; what the style sheet says of all curves would overrule an attribute."""
+    return "" if line.width is None else f' style="stroke-width:{line.width:g}"'
 
 
 def _room(name: str, left: float, top: float, curves: Sequence[tuple[float, float]]) -> tuple[float, float, str]:

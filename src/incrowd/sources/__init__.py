@@ -13,6 +13,8 @@ nothing at random, so that no task run twice and no cached column can break a pr
 - A declared *decimal* matches its exact decimal value: ``1.50`` is 1.5.
 - *Cut points* compare the nearest floating-point number.
 - A declared *date* matches ``2024-02-29``, with or without a time of midnight; any other time is outside.
+- What a coding lists under `codes` comes before its domain: one that is a number, among numbers, matches that value,
+  any other the very text. A `format` says what texts are read as numbers or dates, and no other are.
 - A declared *boolean* matches true, t and 1 or false, f and 0, in capitals or not.
 - *Missing* are nulls, not-a-numbers, and the texts the caller lists (``missing_values``, by default the empty text),
   unless the domain declares that very text.
@@ -26,7 +28,9 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+from urllib.parse import unquote
 
 from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.machine import require_address_space
@@ -124,8 +128,9 @@ def open_source(thing: Any, **options: Any) -> Source:
     """Opens whatever holds a table.
 
     Args:
-        thing: the name of a CSV, TSV, Parquet, JSON-lines or SQLite file (texts also as .gz or .zst), a pattern such
-            as ``parts/*.parquet``, a list of names; a pandas or Polars table, an Arrow table, reader or data set, a
+        thing: the name of a CSV, TSV, Parquet, JSON-lines or SQLite file (texts also as .gz, .zst, .bz2, .xz or .zip),
+            of a file of SPSS, Stata, SAS, Excel, Arrow, ORC or DuckDB, a pattern such as ``parts/*.parquet``, a list
+            of names, or the same as ``file://``; a pandas or Polars table, an Arrow table, reader or data set, a
             DuckDB relation, a Spark DataFrame; ``postgresql://user@host/database``, ``sqlite:///file.db``, an ADBC
             connection or cursor, an Ibis table; or anything that an installed entry point of the group
             ``incrowd.sources`` recognises. An entry point names a function that is called as this one is and returns
@@ -169,11 +174,39 @@ def holds_tables(thing: Any, engine: str | None = None) -> bool:
 
     if thing is None or engine is not None:
         return thing is None
-    names = thing if isinstance(thing, list | tuple) else [thing]
-    if names and all(isinstance(name, str | os.PathLike) for name in names):
-        return any("://" in os.fspath(name) for name in names) or any(map(is_sqlite, find_files(names)))
+    names = _local(thing)
+    if names is not None:
+        if any("://" in os.fspath(name) for name in names):
+            return True
+        return any(is_sqlite(path) or _has_tables(path) for path in find_files(names))
     # By its class: to ask some tables for more makes them work, and streams can be asked once.
     return type(thing).__module__.partition(".")[0] not in _TABLES
+
+
+def _has_tables(path: Path) -> bool:
+    from incrowd.sources.programs import program_of
+
+    program = program_of(path)
+    return program is not None and program.tables
+
+
+def _local(thing: Any) -> list[str | os.PathLike[str]] | None:
+    """The names in what was given, those of local files without ``file://``; None if it is something else."""
+    names = list(thing) if isinstance(thing, list | tuple) else [thing]
+    if not names or not all(isinstance(name, str | os.PathLike) for name in names):
+        return None
+    return [_path_of(name) if isinstance(name, str) and name.startswith("file://") else name for name in names]
+
+
+def _path_of(address: str) -> str:
+    host, slash, path = address.removeprefix("file://").partition("/")
+    if host not in ("", "localhost"):
+        raise DataError(
+            "The address of the file names another machine.",
+            code="data-format",
+            remedy="Give file:///path/to/file, or the name of the file.",
+        )
+    return unquote(slash + path)
 
 
 def _is_source(thing: object) -> TypeGuard[Source]:
@@ -197,10 +230,11 @@ def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
     from incrowd.sources.ibis import open_ibis
     from incrowd.sources.memory import open_memory
     from incrowd.sources.options import Options
+    from incrowd.sources.programs import program_of, read_program
     from incrowd.sources.sqlite import is_sqlite, open_sqlite
 
-    names = thing if isinstance(thing, list | tuple) else [thing]
-    if names and all(isinstance(name, str | os.PathLike) for name in names):
+    names = _local(thing)
+    if names is not None:
         if isinstance(thing, str) and is_address(thing):
             return open_address(thing, Options(**options))
         if any("://" in os.fspath(name) for name in names):
@@ -209,6 +243,8 @@ def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
         paths = find_files(names)
         if len(paths) == 1 and is_sqlite(paths[0]):
             return DatabaseSource(open_sqlite(paths[0], reading.table), reading)
+        if len(paths) == 1 and program_of(paths[0]) is not None:
+            return _open_builtin(read_program(paths[0], reading.table), options | {"table": None})
         return DuckDBSource(open_files(paths, reading), reading)
     for open_elsewhere in (open_adbc, open_ibis):
         if (source := open_elsewhere(thing, options)) is not None:

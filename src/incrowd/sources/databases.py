@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Protocol
@@ -122,6 +122,10 @@ class Remote(FileTable, Protocol):
         """Opens one consistent view of the table; what it raises are errors of ours."""
         ...
 
+    def limited(self, rows: int) -> Remote | None:
+        """A table of so many of its rows, whichever come first; None where there is none."""
+        ...
+
 
 @dataclass(frozen=True)
 class Elsewhere:
@@ -149,6 +153,10 @@ class Elsewhere:
     def verify(self, given_up: Event) -> None:
         """A database checks itself."""
 
+    def limited(self, rows: int) -> Remote | None:  # noqa: ARG002 - others can
+        """None."""
+        return None
+
 
 @dataclass(frozen=True)
 class Database(Elsewhere):
@@ -163,6 +171,10 @@ class Database(Elsewhere):
     dialect: Dialect
     relation: str
     session: Callable[[], AbstractContextManager[Run]]
+
+    def limited(self, rows: int) -> Database:
+        """A table of so many of its rows."""
+        return replace(self, relation=f"(SELECT * FROM {self.relation} LIMIT {rows}) AS beginning")
 
     @contextmanager
     def asking(self, options: Options) -> Iterator[Ask]:
@@ -204,6 +216,11 @@ class DatabaseSource(DuckDBSource):
     def columns(self) -> list[SourceColumn]:
         """The columns, in order."""
         return [SourceColumn(field.name, field.kind) for field in self._remote.fields]
+
+    def beginning(self, rows: int) -> DatabaseSource | None:
+        """So many rows of the table, as the database limits them."""
+        table = self._remote.limited(rows)
+        return None if table is None else DatabaseSource(table, self._options)
 
     @contextmanager
     def connect(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Scan]]:

@@ -17,7 +17,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from incrowd.core.errors import DataError
-from incrowd.sources.files import HEAD_BYTES, parts_differ, read_blocks, read_head, sql_paths
+from incrowd.sources.files import HEAD_BYTES, UNPACKED, parts_differ, read_blocks, read_head, sql_paths
 from incrowd.sources.matching import quoted
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import OTHER_ENCODING, Options
@@ -89,7 +89,8 @@ class DelimitedFiles:
         for null (put right here), as it otherwise loses them in tables of one column.
         """
         paths, compression = [part.path for part in self.parts], self.compression
-        if self.dialect.encoding != "utf-8" or not all(part.has_simple_header for part in self.parts):
+        copied = self.dialect.encoding != "utf-8" or compression in UNPACKED
+        if copied or not all(part.has_simple_header for part in self.parts):
             paths = [self._copy(part, workdir / f"{i}.csv") for i, part in enumerate(self.parts)]
             compression = None
         chosen = ", ".join(f"coalesce(c{i}, '') AS c{i}" for i in positions) or "1"

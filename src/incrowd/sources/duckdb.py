@@ -23,9 +23,11 @@ from incrowd.histogram import Histogram, arrow_integers, arrow_texts
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
 from incrowd.sources.files import FileTable, ParquetFiles
 from incrowd.sources.matching import Match, column_kind, match
+from incrowd.sources.memory import ArrowTable
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import OTHER_ENCODING, Options
-from incrowd.sources.tally import conclude, outside_code, require_all
+from incrowd.sources.people import BoundedRows, RowBound, bounded, require_identifying
+from incrowd.sources.tally import Examples, conclude, dropping_code, outside_code, require_all
 from incrowd.sources.words import Place, share_words
 from incrowd.sources.workspace import workspace
 
@@ -89,15 +91,59 @@ class DuckDBSource:
                 codes, counts = found or count(strict=False)
                 require_whole(int(counts.sum()))
 
-            def examples(column: str) -> list[str]:
-                [(coding, position)] = [(c, i) for c, i in zip(codings, positions, strict=True) if c.column == column]
-                again, _ = self.gather(scan, {position: None})
-                [how] = self._matches([coding], [position], _types(connection, again, [position]), exact=True)
-                _create_lookup(connection, "lookup0", how)
-                query = _examples_query(again, position, how, outside_code(coding))
-                return [value for (value,) in connection.sql(query).fetchall()]
+            return conclude(codings, codes, counts, self._examples(connection, scan, codings))
 
-            return conclude(codings, codes, counts, examples if self._options.show_values else None)
+    def count_people(
+        self, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
+    ) -> BoundedRows:
+        """Codes, bounds and counts in one scan, as `incrowd.sources.people` says.
+
+        Of a table elsewhere the rows come here: which of them count is decided in one place, whatever databases think
+        of order and equality.
+        """
+        from incrowd.sources.bounding import bounding_query, dropped_rows, exploded
+
+        at = self.positions(bound.names)
+        positions = self.positions([coding.column for coding in codings])
+        every = list(dict.fromkeys([*positions, *at]))
+        with self.connect() as (connection, scan):
+            relation = exploded(*self.held(scan, every), every)
+            types = _types(connection, relation, every)
+            require_identifying(bound, [column_kind(types[i]) for i in at])
+            # Keys that are the codes: so they are the same in every engine.
+            matches = self._matches(codings, positions, types, exact=True)
+            for i, m in enumerate(matches):
+                _create_lookup(connection, f"lookup{i}", m)
+            words = _words(matches)
+            query = bounding_query(
+                _matched(relation, every, matches),
+                [_word(word) for word in words],
+                dropped_rows([(m, dropping_code(c)) for m, c in zip(matches, codings, strict=True)]),
+                bound,
+                at,
+                types,
+                self._options,
+            )
+            with self.recounting(scan) as require_whole, _polling(connection, progress):
+                (what, people, *codes), counts = _fetch(connection, query, words, beside=2)
+                require_whole(int(counts.sum()))
+            return bounded(bound, codings, what, people, codes, counts, self._examples(connection, scan, codings))
+
+    def _examples(
+        self, connection: duckdb.DuckDBPyConnection, scan: Scan, codings: Sequence[Coding]
+    ) -> Examples | None:
+        """Finds values outside a column's domain, if they may be shown."""
+
+        def examples(column: str) -> list[str]:
+            [coding] = [c for c in codings if c.column == column]
+            [position] = self.positions([column])
+            again, _ = self.gather(scan, {position: None})
+            [how] = self._matches([coding], [position], _types(connection, again, [position]), exact=True)
+            _create_lookup(connection, "lookup0", how)
+            query = _examples_query(again, position, how, outside_code(coding))
+            return [value for (value,) in connection.sql(query).fetchall()]
+
+        return examples if self._options.show_values else None
 
     @contextmanager
     def connect(self) -> Iterator[tuple[duckdb.DuckDBPyConnection, Scan]]:
@@ -125,6 +171,12 @@ class DuckDBSource:
     def held(self, scan: Scan, positions: Sequence[int]) -> tuple[str, str | None]:
         """The rows as they are held, and their column of counts if they are groups already."""
         return scan(positions), None
+
+    def beginning(self, rows: int) -> DuckDBSource | None:
+        """So many rows of the table; None of one in memory that would have to be worked out, or can be read once."""
+        if isinstance(self._table, ArrowTable) and self._table.rows is None:
+            return None
+        return _Beginning(self._table, self._options, rows)
 
     @property
     def options(self) -> Options:
@@ -172,6 +224,19 @@ class DuckDBSource:
             match(coding, f"c{i}", types[i], self._options, named=f"v{number}", lookup=f"lookup{number}", **how)
             for number, (coding, i) in enumerate(zip(codings, positions, strict=True))
         ]
+
+
+class _Beginning(DuckDBSource):
+    """The first rows of a table."""
+
+    def __init__(self, table: FileTable, options: Options, rows: int) -> None:
+        super().__init__(table, options)
+        self._rows = rows
+
+    def held(self, scan: Scan, positions: Sequence[int]) -> tuple[str, str | None]:
+        """So many rows as they are held."""
+        relation, weight = super().held(scan, positions)
+        return f"(FROM {relation} LIMIT {self._rows})", weight
 
 
 def _connection(options: Options, work: Path) -> duckdb.DuckDBPyConnection:
@@ -233,13 +298,15 @@ def _words(matches: Sequence[Match]) -> list[Word]:
 def _query(
     relation: str, positions: Sequence[int], matches: Sequence[Match], words: Sequence[Word], weight: str | None
 ) -> str:
-    groups = [
-        # What is null anywhere makes the whole quick word null, and only then is the slower one worked out.
-        f"coalesce({_packed((m.quick, at.shift) for m, at in w)}, {_packed((m.key, at.shift) for m, at in w)})"
-        for w in words
-    ]
+    groups = [_word(word) for word in words]
     count = "count(*)" if weight is None else f"CAST(coalesce(sum({weight}), 0) AS BIGINT)"
     return f"SELECT {', '.join([*groups, count])} FROM {_matched(relation, positions, matches, weight)} GROUP BY ALL"
+
+
+def _word(word: Word) -> str:
+    # What is null anywhere makes the whole quick word null, and only then is the slower one worked out.
+    quick, slow = _packed((m.quick, at.shift) for m, at in word), _packed((m.key, at.shift) for m, at in word)
+    return f"coalesce({quick}, {slow})"
 
 
 def _packed(keys: Iterable[tuple[str, int]]) -> str:
@@ -255,16 +322,19 @@ def _matched(relation: str, positions: Sequence[int], matches: Sequence[Match], 
 
 
 def _fetch(
-    connection: duckdb.DuckDBPyConnection, query: str, words: Sequence[Word]
+    connection: duckdb.DuckDBPyConnection, query: str, words: Sequence[Word], *, beside: int = 0
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """The codes of each group, column by column, and its count."""
+    """The codes of each group, column by column, and its count; before the codes, what the query says beside them."""
     batches = []
     for batch in connection.sql(query).to_arrow_reader(_RESULT_ROWS):
-        *packed, counts = (np.from_dlpack(column) for column in batch.columns)
-        codes = [_codes(integers, *place) for integers, word in zip(packed, words, strict=True) for place in word]
-        batches.append([*codes, counts])
+        *found, counts = (np.from_dlpack(column) for column in batch.columns)
+        packed = zip(found[beside:], words, strict=True)
+        batches.append(
+            [*found[:beside], *(_codes(integers, *place) for integers, word in packed for place in word), counts]
+        )
     if not batches:
-        return [np.zeros(0, dtype=np.uint8) for word in words for _ in word], np.zeros(0, dtype=np.int64)
+        width = beside + sum(map(len, words))
+        return [np.zeros(0, dtype=np.uint8) for _ in range(width)], np.zeros(0, dtype=np.int64)
     *codes, counts = (np.concatenate(parts) for parts in zip(*batches, strict=True))
     return codes, counts
 

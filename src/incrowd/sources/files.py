@@ -7,13 +7,16 @@ first mebibyte is ever looked at here.
 from __future__ import annotations
 
 import glob
+import lzma
 import os
 import stat
+import zipfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from incrowd.core.errors import DataError
 from incrowd.core.files import named
@@ -26,22 +29,29 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HEAD_BYTES = 2**20
+_TORN = (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, zlib.error)
+"""What a file that is cut short or damaged raises as it is unpacked."""
 
 _FORMATS = {
     "text": {".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data", ".asc"},
     "parquet": {".parquet", ".parq", ".pq"},
     "jsonl": {".jsonl", ".ndjson"},
 }
-_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".xz": "xz", ".zip": "zip"}
+UNPACKED = {"bz2", "xz", "zip"}
+"""Compressions that the engine does not know: text files are unpacked for it."""
 _NAMES = {"text": "a text file", "parquet": "a Parquet file", "jsonl": "a file of JSON lines"}
-_COMPRESSION_MAGIC = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_COMPRESSION_MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bz2",
+    b"\xfd7zXZ": "xz",
+    b"PK\x03\x04": "zip",
+}
 # What else people hand over, by its first bytes.
 _FOREIGN = {
-    b"PK\x03\x04": "a ZIP archive or an Excel workbook",
     b"\xd0\xcf\x11\xe0": "an old Excel workbook",
     b"SQLite format 3\x00": "an SQLite database among other files",
-    b"BZh": "compressed with bzip2",
-    b"\xfd7zXZ": "compressed with xz",
     b"7z\xbc\xaf": "a 7z archive",
     b"ARROW1": "an Arrow file",
     b"ORC": "an ORC file",
@@ -175,16 +185,36 @@ def read_blocks(
         try:
             while (block := stream.read(size)) and not (given_up and given_up.is_set()):
                 yield block
-        except OSError:
+        except _TORN:
             raise damaged(path) from None
 
 
-def open_plain(path: Path, compression: str | None) -> pa.NativeFile:
+def open_plain(path: Path, compression: str | None) -> pa.NativeFile | IO[bytes]:
     """The file's bytes, decompressed."""
     import pyarrow as pa
 
+    if compression == "xz":
+        return lzma.open(path)
+    if compression == "zip":
+        return _open_zipped(path)
     file = pa.OSFile(str(path))
     return file if compression is None else pa.CompressedInputStream(file, compression)
+
+
+def _open_zipped(path: Path) -> IO[bytes]:
+    """The only file in an archive."""
+    try:
+        archive = zipfile.ZipFile(path)
+        inside = [entry for entry in archive.infolist() if not entry.is_dir()]
+        if len(inside) == 1:
+            return archive.open(inside[0])
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):
+        raise damaged(path) from None
+    raise DataError(
+        f"{path} holds {len(inside)} files.",
+        code="data-format",
+        remedy="Unpack it, and give the file that holds the table.",
+    )
 
 
 def read_head(path: Path, compression: str | None) -> bytes:
@@ -192,7 +222,7 @@ def read_head(path: Path, compression: str | None) -> bytes:
     with open_plain(path, compression) as stream:
         try:
             head: bytes = stream.read(HEAD_BYTES + 1)
-        except OSError:
+        except _TORN:
             raise damaged(path) from None
     return head
 
@@ -246,11 +276,11 @@ def _recognise(path: Path) -> tuple[str, str | None]:
             code="data-format",
             remedy="Save the table as CSV, Parquet or JSON lines (.jsonl) and give that file.",
         )
-    if content == "parquet" and compression:
+    if (content == "parquet" and compression) or (content == "jsonl" and compression in UNPACKED):
         raise DataError(
-            f"{path} is a compressed Parquet file.",
+            f"{path} is {_NAMES[content]} that is compressed with {compression}.",
             code="data-format",
-            remedy="Unpack it; Parquet compresses by itself.",
+            remedy="Unpack it. Parquet compresses by itself; JSON lines may be compressed with gzip or zstd.",
         )
     return content, compression
 

@@ -65,9 +65,11 @@ def fold(coding: Coding, kind: str, missing_values: Sequence[str]) -> Fold | Non
     """What a database may do to a column of this kind before it groups; None where values have to travel as they are.
 
     That is so where it would gain nothing (every declared value has a code of its own, and there should be no others),
-    where values must be read before they can be compared (numbers written as text), and where the lists to be sent
-    would be long.
+    where values must be read before they can be compared (numbers written as text), where some stand among them that
+    mean something else, and where the lists to be sent would be long.
     """
+    if coding.codes or coding.format is not None:
+        return None
     domain, wanted = coding.domain, domain_kind(coding.domain)
     if isinstance(domain, Bins):
         return _bins(domain.cuts, value_codes(coding)) if kind in {"integer", "float", "decimal"} else None

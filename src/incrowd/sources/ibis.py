@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,10 @@ class IbisTable(Elsewhere):
     """A table that an Ibis expression stands for."""
 
     expression: Any
+
+    def limited(self, rows: int) -> IbisTable:
+        """A table of so many of its rows."""
+        return replace(self, expression=self.expression.limit(rows))
 
     @contextmanager
     def asking(self, options: Options) -> Iterator[Ask]:

@@ -17,14 +17,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 
 from incrowd.core.errors import ParameterError
-from incrowd.domain import Bins, Categories, Coding, DateRange, Domain, IntegerRange
+from incrowd.domain import Bins, Categories, Coding, DateFormat, DateRange, Domain, IntegerRange, NumberFormat
 from incrowd.histogram import smallest_type
 from incrowd.sources.options import Options
-from incrowd.sources.tally import missing_code, outside_code, value_codes
+from incrowd.sources.tally import beside_codes, missing_code, outside_code, value_codes
 
 # Which kinds of column can hold values of which kinds of domain at all.
 _POSSIBLE = {
@@ -41,6 +42,7 @@ INTEGER = r"\s*[+-]?\d+(\.0*)?\s*"
 NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*|\s*[+-]?(inf|Inf|INF|infinity|Infinity)\s*"
 DATE = r"\s*\d{4}-\d{1,2}-\d{1,2}([T ]00:00(:00(\.0*)?)?(Z|[+-]00(:?00)?)?)?\s*"
 TRUE, FALSE = ("true", "t", "1"), ("false", "f", "0")
+_PRINTED = {"integer": r"-?[0-9]{1,18}", "number": r"-?[0-9]{1,18}(\.[0-9]{1,18})?"}
 _NARROW = (("UTINYINT", 0, 2**8 - 1), ("USMALLINT", 0, 2**16 - 1), ("SMALLINT", -(2**15), 2**15 - 1))
 _INT32 = (-(2**31), 2**31 - 1)
 INT64 = (-(2**63), 2**63 - 1)
@@ -148,16 +150,19 @@ def match(
     if kind == "text" and sql_type != "VARCHAR":
         column = f"CAST({column} AS VARCHAR)"
     codes, outside, absent = value_codes(coding), outside_code(coding), missing_code(coding)
-    missing = _missing(column, kind, wanted, options)
+    missing = is_absent(column, kind, wanted, options)
     otherwise = f"CASE WHEN {missing} THEN {absent} ELSE {outside} END"
     keys = len(coding.labels) + 2
-    value, value_type = _value(column, sql_type, domain, options)
+    value, value_type = typed_value(column, sql_type, coding, options)
+    if coding.codes:
+        exact, strict = True, False
+    beside = _beside(coding, column, kind, named, value_type)
 
     if isinstance(domain, Bins):
         low, high = _double(domain.cuts[0]), _double(domain.cuts[-1])
         cuts, run_codes = runs(domain.cuts, codes)
         tree = decision(named, list(map(_double, cuts)), list(map(str, run_codes)))
-        key = f"CASE WHEN {named} BETWEEN {low} AND {high} THEN {tree} ELSE {otherwise} END"
+        key = f"CASE {beside}WHEN {named} BETWEEN {low} AND {high} THEN {tree} ELSE {otherwise} END"
         return Match(value, key, key, keys)
     narrow = None if exact else _narrow(coding, value, named, missing)
     if narrow is not None:
@@ -168,10 +173,29 @@ def match(
     if coding.recode is None and isinstance(domain, IntegerRange | DateRange):
         low, high = (f"CAST('{end}' AS {value_type})" for end in (domain.labels[0], domain.labels[-1]))
         inside = f"{named} BETWEEN {low} AND {high}"
-        key = f"CASE WHEN {inside} THEN CAST({named} - {low} AS INTEGER) ELSE {otherwise} END"
+        key = f"CASE {beside}WHEN {inside} THEN CAST({named} - {low} AS INTEGER) ELSE {otherwise} END"
         return Match(value, key, key, keys)
-    key = f"coalesce({lookup}.code, {otherwise})"
-    return Match(value, f"{lookup}.code", key, keys, Lookup(domain.labels, codes, value_type))
+    quick, key = f"{lookup}.code", f"coalesce({lookup}.code, {otherwise})"
+    if beside:
+        quick, key = f"CASE {beside}ELSE {quick} END", f"CASE {beside}ELSE {key} END"
+    return Match(value, quick, key, keys, Lookup(domain.labels, codes, value_type))
+
+
+def _beside(coding: Coding, column: str, kind: str, named: str, value_type: str) -> str:
+    """The first cases of a decision: what stands among numbers or dates and is none."""
+    cases = []
+    for (text, _), code in zip(coding.codes, beside_codes(coding), strict=True):
+        if (number := number_among(coding, text)) is not None:
+            cases.append(f"WHEN {named} = TRY_CAST({quoted(number)} AS {value_type}) THEN {code} ")
+        elif kind == "text":
+            cases.append(f"WHEN {column} = {quoted(text)} THEN {code} ")
+    return "".join(cases)
+
+
+def number_among(coding: Coding, text: str) -> str | None:
+    """One of a coding's `codes` as a number in print, if it is one among numbers: it is found by its value."""
+    printed = _PRINTED.get(domain_kind(coding.domain))
+    return text if printed and re.fullmatch(printed, text) else None
 
 
 def _narrow(coding: Coding, value: str, named: str, missing: str) -> Match | None:
@@ -226,16 +250,17 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _value(column: str, sql_type: str, domain: Domain, options: Options) -> tuple[str, str]:
+def typed_value(column: str, sql_type: str, coding: Coding, options: Options) -> tuple[str, str]:
     """The SQL expression for a value of the domain's type, and that type."""
-    kind, wanted = column_kind(sql_type), domain_kind(domain)
+    domain, kind = coding.domain, column_kind(sql_type)
+    wanted = domain_kind(domain)
     if wanted == "text":
         return (column if kind == "text" else f"CAST({column} AS VARCHAR)"), "VARCHAR"
     if wanted == "date":
-        return _date(column, sql_type), "DATE"
+        return _date(column, sql_type, coding.format), "DATE"
     if wanted == "boolean":
         return _boolean(column, kind), "BOOLEAN"
-    text = f"translate({column}, ',.', '.,')" if options.decimal == "," else column
+    text = _plain_number(column, coding.format, options) if kind == "text" else column
     if wanted == "number":
         if kind == "text":
             return _guarded(text, NUMBER, "DOUBLE"), "DOUBLE"
@@ -260,8 +285,22 @@ def _value(column: str, sql_type: str, domain: Domain, options: Options) -> tupl
     return f"TRY_CAST({column} AS {type_})", type_
 
 
-def _date(column: str, sql_type: str) -> str:
+def _plain_number(column: str, written: Any, options: Options) -> str:
+    """The text of a number as it would be with a decimal point and nothing between thousands."""
+    if not isinstance(written, NumberFormat):
+        return f"translate({column}, ',.', '.,')" if options.decimal == "," else column
+    signs, plain = map(quoted, written.translation)
+    fits = f"regexp_full_match({column}, {quoted(written.pattern)})"
+    return f"CASE WHEN {fits} THEN translate({column}, {signs}, {plain}) END"
+
+
+def _date(column: str, sql_type: str, written: Any) -> str:
     kind = column_kind(sql_type)
+    if kind == "text" and isinstance(written, DateFormat):
+        day = "-".join(rf"\{group}" for group in written.groups)
+        pattern = quoted(written.pattern)
+        read = f"regexp_replace({column}, {pattern}, {quoted(day)})"
+        return f"CASE WHEN regexp_full_match({column}, {pattern}) THEN TRY_CAST({read} AS DATE) END"
     if kind == "text":
         return _guarded(column, DATE, "DATE")
     day = f"CAST({column} AS DATE)"
@@ -281,7 +320,8 @@ def _guarded(text: str, pattern: str, type_: str) -> str:
     return f"CASE WHEN regexp_full_match({text}, {quoted(pattern)}) THEN TRY_CAST({text} AS {type_}) END"
 
 
-def _missing(column: str, kind: str, wanted: str, options: Options) -> str:
+def is_absent(column: str, kind: str, wanted: str, options: Options) -> str:
+    """The SQL expression for whether a column of this kind has no value, where a domain of that kind is declared."""
     absent = f"{column} IS NULL"
     if kind == "float":
         absent += f" OR isnan({column})"

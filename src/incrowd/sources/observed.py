@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from incrowd.core.errors import DataError
+from incrowd.domain import natural_key
 from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource
@@ -143,7 +144,7 @@ class _Encoder:
     def column(self, name: str) -> Column:
         """All of it, with sorted labels, the missing value last."""
         texts = [text for text in self._codes if text is not None]
-        labels: list[str | None] = [*(natural_order(texts) or sorted(texts))]
+        labels: list[str | None] = [*(natural_order(texts) or sorted(texts, key=natural_key))]
         if None in self._codes:
             labels.append(None)
         final = np.empty(len(labels), dtype=smallest_type(len(labels)))

@@ -10,6 +10,7 @@ the ends, which whoever uses it must round.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ _WRITINGS = {
     "comma": r"[+-]?\d*,\d+",
     "date": r"(18|19|20|21)\d\d-\d{1,2}-\d{1,2}([t ]00:00(:00(\.0*)?)?)?",
     "moment": r"\d{4}-\d{1,2}-\d{1,2}[t ]\d{1,2}:\d\d.*",
-    "local date": r"\d{1,2}[./-]\d{1,2}[./-](\d\d|\d{4})",
+    "local date": r"\d{1,2}[./-]\d{1,2}[./-](\d\d|\d{4})|\d{4}[./]\d{1,2}[./]\d{1,2}",
     "mark": r"[a-z]{1,4}[.-]?\d[a-z\d.-]*",
 }
 # What may be a whole number with a sign between its thousands, or a number with three decimals.
@@ -72,6 +73,21 @@ class Writing:
 
 
 @dataclass(frozen=True)
+class LocalDates:
+    """Dates that are not written as 2026-01-31 is.
+
+    Attributes:
+        signs: the signs that stand between the parts.
+        most: the greatest number that is the first part, the second and the third.
+        years: the least and the greatest year, of four digits; None if no part is one.
+    """
+
+    signs: frozenset[str]
+    most: tuple[int, int, int]
+    years: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
 class ColumnProfile:
     """What a column holds.
 
@@ -91,7 +107,10 @@ class ColumnProfile:
         blanks: how many records hold a value with blanks around it.
         numbers: the numbers, to three digits, and how many records hold each; infinite ones left out.
         ends: the least and the greatest number.
+        commas: the numbers with a decimal comma, likewise.
+        comma_ends: the least and the greatest of these.
         days: the first and the last date.
+        local: what local dates are like, if there are any.
     """
 
     name: str
@@ -107,6 +126,9 @@ class ColumnProfile:
     numbers: tuple[tuple[float, int], ...]
     ends: tuple[float, float] | None
     days: tuple[dt.date, dt.date] | None
+    local: LocalDates | None = None
+    commas: tuple[tuple[float, int], ...] = ()
+    comma_ends: tuple[float, float] | None = None
 
     @property
     def present(self) -> int:
@@ -245,8 +267,10 @@ def _collect(connection: duckdb.DuckDBPyConnection, cells: str, found: dict[int,
         typed AS (
             SELECT *,
                 CASE WHEN writing IN ('binary', 'digits', 'natural', 'integer', 'number')
-                    THEN TRY_CAST(bare AS DOUBLE) END AS number,
-                CASE WHEN writing = 'date' THEN TRY_CAST(regexp_extract(bare, '^[0-9-]+') AS DATE) END AS day
+                    THEN TRY_CAST(bare AS DOUBLE)
+                    WHEN writing = 'comma' THEN TRY_CAST(replace(bare, ',', '.') AS DOUBLE) END AS number,
+                CASE WHEN writing = 'date' THEN TRY_CAST(regexp_extract(bare, '^[0-9-]+') AS DATE) END AS day,
+                CASE WHEN writing = 'local date' THEN regexp_extract_all(bare, '[0-9]+') END AS parts
             FROM judged
         )
         SELECT i,
@@ -258,6 +282,11 @@ def _collect(connection: duckdb.DuckDBPyConnection, cells: str, found: dict[int,
             count(*) FILTER (n >= {COMMON}) AS common,
             CAST(coalesce(sum(n) FILTER (n >= {COMMON}), 0) AS BIGINT) AS common_records,
             min(number) AS least, max(number) AS most, min(day) AS first, max(day) AS last,
+            [max(CAST(parts[1] AS INT)), max(CAST(parts[2] AS INT)), max(CAST(parts[3] AS INT))] AS parts,
+            {_SIGNS} AS signs,
+            min(CAST(parts[{_YEAR_PART}] AS INT)) FILTER (length(parts[{_YEAR_PART}]) = 4) AS early,
+            max(CAST(parts[{_YEAR_PART}] AS INT)) FILTER (length(parts[{_YEAR_PART}]) = 4) AS late,
+            coalesce(min(length(parts[{_YEAR_PART}])), 0) AS year_digits,
             coalesce(min(length(value)), 0) AS shortest, coalesce(max(length(value)), 0) AS longest,
             CAST(coalesce(sum(length(value) * n), 0) AS BIGINT) AS letters,
             CAST(coalesce(sum(n) FILTER (length(bare) < length(value)), 0) AS BIGINT) AS blanks,
@@ -270,6 +299,11 @@ def _collect(connection: duckdb.DuckDBPyConnection, cells: str, found: dict[int,
     for row in relation.fetchall():
         found[row[0]].append(dict(zip(names, row, strict=True)))
 
+
+_SIGNS = " || ".join(
+    f"CASE WHEN bool_or(parts IS NOT NULL AND contains(bare, '{sign}')) THEN '{sign}' ELSE '' END" for sign in "./-"
+)
+_YEAR_PART = "CASE WHEN length(parts[1]) = 4 THEN 1 ELSE 3 END"
 
 _COMMON_VALUES = f"""
     SELECT i, value, n FROM counted WHERE n >= {COMMON} AND value IS NOT NULL
@@ -292,8 +326,11 @@ def _column(
     for part in there:
         ways.setdefault(part["writing"], []).append(part)
     # Numbers without end would make every range endless.
-    numbers = [part for part in there if part["about"] is not None and abs(part["about"]) != float("inf")]
+    finite = [part for part in there if part["about"] is not None and abs(part["about"]) != float("inf")]
+    numbers = [part for part in finite if part["writing"] != "comma"]
+    commas = [part for part in finite if part["writing"] == "comma"]
     days = [part for part in there if part["first"] is not None]
+    local = next((part for part in there if part["signs"]), None)
     values = sum(part["values"] for part in there)
     return ColumnProfile(
         name=column.name,
@@ -306,10 +343,37 @@ def _column(
         writings={way: _together(parts) for way, parts in ways.items()},
         common=tuple((value, n) for value, n in common if value not in absent)[:MOST_VALUES],
         blanks=sum(part["blanks"] for part in there),
-        numbers=tuple((part["about"], part["records"]) for part in sorted(numbers, key=lambda part: part["about"])),
-        ends=(min(part["least"] for part in numbers), max(part["most"] for part in numbers)) if numbers else None,
+        numbers=_counted_numbers(numbers),
+        ends=_ends(numbers),
         days=(min(part["first"] for part in days), max(part["last"] for part in days)) if days else None,
+        local=None if local is None else _local(local),
+        commas=_counted_numbers(commas),
+        comma_ends=_ends(commas),
     )
+
+
+def _counted_numbers(parts: Sequence[dict[str, Any]]) -> tuple[tuple[float, int], ...]:
+    return tuple((part["about"], part["records"]) for part in sorted(parts, key=lambda part: part["about"]))
+
+
+def _ends(parts: Sequence[dict[str, Any]]) -> tuple[float, float] | None:
+    return (min(part["least"] for part in parts), max(part["most"] for part in parts)) if parts else None
+
+
+def _local(part: dict[str, Any]) -> LocalDates:
+    years = (part["early"], part["late"]) if part["year_digits"] == len("2026") else None
+    first, second, third = part["parts"]
+    return LocalDates(frozenset(part["signs"]), (first, second, third), years)
+
+
+def writing_of(text: str) -> str:
+    """How a text that is not missing is written."""
+    bare = text.strip(_BLANKS).lower()
+    if text.lower() in ("true", "false", "t", "f"):
+        return "flag"
+    if text in ("0", "1"):
+        return "binary"
+    return next((way for way, pattern in _WRITINGS.items() if re.fullmatch(pattern, bare, re.ASCII)), "text")
 
 
 def _together(parts: Sequence[dict[str, Any]]) -> Writing:

@@ -27,6 +27,7 @@ from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
 from incrowd.sources.memory import check_names
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import Options
+from incrowd.sources.people import COUNTS, BoundedRows, RowBound, bounded, require_identifying
 from incrowd.sources.spark_matching import SparkMatch, column_kind, decision, match, plain_texts
 from incrowd.sources.tally import conclude, outside_code, require_all
 from incrowd.sources.words import Place, share_words
@@ -116,6 +117,41 @@ class SparkSource:
         if progress is not None:
             progress(1.0)
         return histogram
+
+    def count_people(
+        self, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
+    ) -> BoundedRows:
+        """Codes, bounds and counts in one job, as `incrowd.sources.people` says."""
+        rows, frame = self._judged(codings, bound)
+        names = [f"CASE WHEN what = {COUNTS} THEN {name} ELSE 0L END AS {name}" for name in rows.names]
+        groups = frame.selectExpr("what", "first", *names).groupBy("what", *rows.names)
+        with reading():
+            cells = handed_over(
+                groups.agg(fn.expr("count_if(first) AS people"), fn.expr("count(1) AS n")), self._options.most_cells
+            )
+        what, people, counts = (cells.column(name).to_numpy() for name in ("what", "people", "n"))
+        self.require_whole(int(counts.sum()))
+        examples = self._examples(codings) if self._options.show_values else None
+        found = bounded(bound, codings, what, people, rows.codes(cells), counts, examples)
+        if progress is not None:
+            progress(1.0)
+        return found
+
+    def _judged(self, codings: Sequence[Coding], bound: RowBound) -> tuple[CodedRows, DataFrame]:
+        """The coded rows, and a frame of their words with what becomes of each row."""
+        from incrowd.sources.spark_people import identified, judged
+
+        at, places = positions(bound.names, self._names), self._places(codings)
+        kinds = [self._types[i] for i in at]
+        require_identifying(bound, [column_kind(kind) for kind in kinds])
+        with reading():
+            frame, others = identified(self._frame, bound, at, kinds, self._options)
+            rows = self._coded(codings, places, frame, *others)
+            return rows, judged(rows.frame, rows.words, codings, bound)
+
+    def beginning(self, rows: int) -> SparkSource:
+        """So many rows of the table."""
+        return SparkSource(self._frame.limit(rows).toDF(*self._names), self._options)
 
     def require_whole(self, counted: int) -> None:
         """Whether so many rows are all that the files say they have, where they could be asked.

@@ -22,10 +22,22 @@ import pyarrow as pa
 from pyspark.sql import types
 
 from incrowd.core.errors import ParameterError
-from incrowd.domain import Bins, Coding, DateRange, Domain, IntegerRange
-from incrowd.sources.matching import DATE, FALSE, INT64, INTEGER, NUMBER, TRUE, domain_kind, ends, runs, scale_of
+from incrowd.domain import Bins, Coding, DateFormat, DateRange, Domain, IntegerRange, NumberFormat
+from incrowd.sources.matching import (
+    DATE,
+    FALSE,
+    INT64,
+    INTEGER,
+    NUMBER,
+    TRUE,
+    domain_kind,
+    ends,
+    number_among,
+    runs,
+    scale_of,
+)
 from incrowd.sources.options import Options
-from incrowd.sources.tally import missing_code, outside_code, value_codes
+from incrowd.sources.tally import beside_codes, missing_code, outside_code, value_codes
 
 _KINDS = (
     (types.StringType, "text"),
@@ -84,15 +96,16 @@ def match(coding: Coding, type_: types.DataType, options: Options, *, column: st
     wanted = domain_kind(domain)
     raw = plain_texts(column, type_)
     codes = value_codes(coding)
-    missing = _missing(raw, kind, wanted, options)
+    missing = is_absent(raw, kind, wanted, options)
     otherwise = f"CASE WHEN {missing} THEN {missing_code(coding)} ELSE {outside_code(coding)} END"
     keys = len(coding.labels) + 2
-    typed = _value(raw, type_, domain, options)
+    typed = typed_value(raw, type_, coding, options)
+    beside = _beside(coding, raw, type_, value)
 
     if isinstance(domain, Bins):
         lowest, highest = (_constant(float(cut), "DOUBLE") for cut in (domain.cuts[0], domain.cuts[-1]))
         bins = _tree(value, *runs(domain.cuts, codes))
-        key = f"CASE WHEN {value} >= {lowest} AND {value} <= {highest} THEN {bins} ELSE {otherwise} END"
+        key = f"CASE {beside}WHEN {value} >= {lowest} AND {value} <= {highest} THEN {bins} ELSE {otherwise} END"
         return SparkMatch(typed, key, keys)
     if wanted == "boolean":
         truths = zip(domain.values, codes.tolist(), strict=True)  # type: ignore[union-attr]
@@ -105,7 +118,7 @@ def match(coding: Coding, type_: types.DataType, options: Options, *, column: st
         begin, end = (_constant(edge, "DATE" if days else "BIGINT") for edge in (first, last))
         steps = f"CAST({f'date_diff({value}, {begin})' if days else f'{value} - {begin}'} AS INT)"
         place = steps if coding.recode is None else f"get({_array(codes)}, {steps})"
-        key = f"CASE WHEN {value} >= {begin} AND {value} <= {end} THEN {place} ELSE {otherwise} END"
+        key = f"CASE {beside}WHEN {value} >= {begin} AND {value} <= {end} THEN {place} ELSE {otherwise} END"
         return SparkMatch(typed, key, keys)
     entries = _entries(domain, type_)
     possible = [i for i, entry in enumerate(entries) if entry is not None]
@@ -115,7 +128,21 @@ def match(coding: Coding, type_: types.DataType, options: Options, *, column: st
             "code": pa.array(codes[possible].astype(np.int32)),
         }
     )
-    return SparkMatch(typed, f"coalesce({code}, {otherwise})", keys, lookup)
+    key = f"coalesce({code}, {otherwise})"
+    return SparkMatch(typed, f"CASE {beside}ELSE {key} END" if beside else key, keys, lookup)
+
+
+def _beside(coding: Coding, raw: str, type_: types.DataType, value: str) -> str:
+    """The first cases of a decision: what stands among numbers or dates and is none."""
+    cases, kind = [], column_kind(type_)
+    whole = f"DECIMAL({_DIGITS},0)" if isinstance(type_, types.DecimalType) else _sql_type(coding.domain)
+    for (text, _), code in zip(coding.codes, beside_codes(coding), strict=True):
+        if (number := number_among(coding, text)) is not None:
+            compared = "DOUBLE" if kind == "float" or isinstance(coding.domain, Bins) else whole
+            cases.append(f"WHEN {value} = {_constant(Decimal(number), compared)} THEN {code} ")
+        elif kind == "text":
+            cases.append(f"WHEN {raw} = {literal_text(text)} THEN {code} ")
+    return "".join(cases)
 
 
 def decision(value: str, lookup: pa.Table) -> str:
@@ -124,7 +151,7 @@ def decision(value: str, lookup: pa.Table) -> str:
     if pa.types.is_decimal(type_):
         constants = [_constant(entry, f"DECIMAL({type_.precision}, {type_.scale})") for entry in entries]
     elif pa.types.is_string(type_):
-        constants = [_text(entry) for entry in entries]
+        constants = [literal_text(entry) for entry in entries]
     else:
         constants = [_constant(entry, _SQL_NAMES[type_]) for entry in entries]
     cases = (f"WHEN {value} = {constant} THEN {code}" for constant, code in zip(constants, codes, strict=True))
@@ -137,13 +164,13 @@ def plain_texts(column: str, type_: types.DataType) -> str:
     return f"CAST({column} AS {_TEXT})" if bounded or getattr(type_, "collation", _BINARY) != _BINARY else column
 
 
-def _text(text: str) -> str:
+def literal_text(text: str) -> str:
     """A constant text; as bytes, which no setting reads in another way."""
     return f"CAST(X'{text.encode().hex()}' AS {_TEXT})"
 
 
 def _texts(texts: Iterable[str]) -> str:
-    return f"({', '.join(map(_text, texts))})"
+    return f"({', '.join(map(literal_text, texts))})"
 
 
 def _constant(value: float | Decimal | dt.date, sql_type: str) -> str:
@@ -165,9 +192,10 @@ def _within_64_bits(domain: Domain) -> bool:
     return INT64[0] <= low and high <= INT64[1]
 
 
-def _value(raw: str, type_: types.DataType, domain: Domain, options: Options) -> str:
+def typed_value(raw: str, type_: types.DataType, coding: Coding, options: Options) -> str:
     """The value in the type of `_arrow_type`, or null where it can be none of the domain's."""
-    kind, wanted = column_kind(type_), domain_kind(domain)
+    domain, kind = coding.domain, column_kind(type_)
+    wanted = domain_kind(domain)
     if kind == "null":
         named = {"text": _TEXT, "boolean": "BOOLEAN"}
         return f"CAST(NULL AS {named.get(wanted) or _sql_type(domain)})"
@@ -175,14 +203,14 @@ def _value(raw: str, type_: types.DataType, domain: Domain, options: Options) ->
         # Unlike a plain cast, this prints decimals without exponents in every mode.
         return raw if kind == "text" else f"try_cast({raw} AS {_TEXT})"
     if wanted == "date":
-        return _day(raw, type_)
+        return _day(raw, type_, coding.format)
     if wanted == "boolean":
         if kind == "text":
             true, false = (f"lower({raw}) IN {_texts(words)}" for words in (TRUE, FALSE))
             return f"CASE WHEN {true} THEN true WHEN {false} THEN false END"
         return raw if kind == "boolean" else f"CASE WHEN {raw} = 1 THEN true WHEN {raw} = 0 THEN false END"
     if kind == "text":
-        return _parsed(f"translate({raw}, {_text(',.')}, {_text('.,')})" if options.decimal == "," else raw, domain)
+        return _parsed(_plain_number(raw, coding.format, options), domain)
     if wanted == "number":
         number = f"CAST({raw} AS DOUBLE)"
         return f"CASE WHEN NOT isnan({number}) THEN {number} END" if kind == "float" else number
@@ -198,16 +226,27 @@ def _parsed(text: str, domain: Domain) -> str:
         pattern = INTEGER.replace(r"[+-]?\d+", r"([+-]?\d+)")
     else:
         pattern = rf"(\s*[+-]?\d*(?:\.\d{{0,{scale_of(domain)}}}0*)?\s*)"
-    return f"try_cast({_extracted(text, pattern)} AS {_sql_type(domain)})"
+    return f"try_cast({extracted(text, pattern)} AS {_sql_type(domain)})"
 
 
-def _day(raw: str, type_: types.DataType) -> str:
+def _plain_number(raw: str, written: Any, options: Options) -> str:
+    """The text of a number as it would be with a decimal point and nothing between thousands."""
+    if not isinstance(written, NumberFormat):
+        return f"translate({raw}, {literal_text(',.')}, {literal_text('.,')})" if options.decimal == "," else raw
+    signs, plain = map(literal_text, written.translation)
+    return f"translate({extracted(raw, f'({written.pattern})')}, {signs}, {plain})"
+
+
+def _day(raw: str, type_: types.DataType, written: Any) -> str:
     kind = column_kind(type_)
     if kind == "date":
         return raw
+    if kind == "text" and isinstance(written, DateFormat):
+        parts = (extracted(raw, written.pattern, group) for group in written.groups)
+        return f"try_cast(concat_ws('-', {', '.join(parts)}) AS DATE)"
     if kind == "text":
         day = r"\d{4}-\d{1,2}-\d{1,2}"
-        return f"try_cast({_extracted(raw, DATE.replace(day, f'({day})'))} AS DATE)"
+        return f"try_cast({extracted(raw, DATE.replace(day, f'({day})'))} AS DATE)"
     if isinstance(type_, types.TimestampNTZType):
         day_of = f"CAST({raw} AS DATE)"
         return f"CASE WHEN CAST({day_of} AS TIMESTAMP_NTZ) = {raw} THEN {day_of} END"
@@ -216,20 +255,21 @@ def _day(raw: str, type_: types.DataType) -> str:
     return f"CASE WHEN {moment} % {a_day} = 0 THEN date_from_unix_date(CAST({moment} DIV {a_day} AS INT)) END"
 
 
-def _extracted(text: str, pattern: str) -> str:
-    """What the first group holds if the whole text is of this form, else the empty text."""
+def extracted(text: str, pattern: str, group: int = 1) -> str:
+    """What a group holds if the whole text is of this form, else the empty text."""
     whole = rf"\A(?:{pattern})\z".replace(r"\s", r"[\t\n\f\r ]")
-    return f"regexp_extract({text}, {_text(whole)}, 1)"
+    return f"regexp_extract({text}, {literal_text(whole)}, {group})"
 
 
-def _missing(raw: str, kind: str, wanted: str, options: Options) -> str:
+def is_absent(raw: str, kind: str, wanted: str, options: Options) -> str:
+    """Whether a column of this kind has no value, where a domain of that kind is declared."""
     absent = [f"{raw} IS NULL"]
     if kind == "float":
         absent.append(f"isnan({raw})")
     if kind == "text" and options.missing_values:
         absent.append(f"{raw} IN {_texts(options.missing_values)}")
     if kind == "text" and wanted in {"integer", "decimal", "number"}:
-        absent.append(f"lower(trim({raw})) = {_text('nan')}")
+        absent.append(f"lower(trim({raw})) = {literal_text('nan')}")
     return " OR ".join(absent)
 
 
@@ -312,7 +352,7 @@ def _decimal(number: Decimal, precision: int, scale: int) -> Decimal | None:
 
 def _array(codes: np.ndarray) -> str:
     """The codes as a constant: one text, which the planner takes apart once, instead of one literal for each."""
-    return f"CAST(split({_text(','.join(map(str, codes.tolist())))}, {_text(',')}) AS ARRAY<INT>)"
+    return f"CAST(split({literal_text(','.join(map(str, codes.tolist())))}, {literal_text(',')}) AS ARRAY<INT>)"
 
 
 def _tree(value: str, cuts: Sequence[float], codes: Sequence[int]) -> str:

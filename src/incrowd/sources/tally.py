@@ -28,6 +28,13 @@ def value_codes(coding: Coding) -> np.ndarray:
     return np.arange(values) if coding.recode is None else np.asarray(coding.recode.to)[:values]
 
 
+def beside_codes(coding: Coding) -> list[int]:
+    """The final code of each of the coding's `codes`."""
+    values = len(coding.domain.labels)
+    base = range(values, values + len(coding.codes))
+    return list(base) if coding.recode is None else [int(coding.recode.to[code]) for code in base]
+
+
 def outside_code(coding: Coding) -> int:
     """The code of values outside the domain: their bucket's, or one behind the last label."""
     if coding.other_code is None:
@@ -40,6 +47,11 @@ def missing_code(coding: Coding) -> int:
     if coding.missing_code is None:
         return len(coding.labels) + 1
     return coding.missing_code if coding.recode is None else int(coding.recode.to[coding.missing_code])
+
+
+def dropping_code(coding: Coding) -> int | None:
+    """The code whose rows are left out, if there is one."""
+    return len(coding.labels) + 1 if coding.missing == "drop" else None
 
 
 def require_all(counted: int, expected: int | None) -> None:
@@ -98,8 +110,8 @@ def conclude(
         raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
     dropped = np.zeros(len(counts), dtype=bool)
     for coding, code in zip(codings, codes, strict=True):
-        if coding.missing == "drop":
-            dropped |= code == len(coding.labels) + 1
+        if (leaving := dropping_code(coding)) is not None:
+            dropped |= code == leaving
     if dropped.any():
         kept = ~dropped
         codes, counts = [code[kept] for code in codes], counts[kept]

@@ -74,7 +74,10 @@ def _pram_plan(asked: Mapping[str, str]) -> api.PramPlan:
             "The number of values of each column is written with commas between: 2, 5, 10.", code="parameter-type"
         ) from None
     wanted = {name: _number(asked, name) for name in ("k", "epsilon", "rho")}
-    return api.plan_pram(records=records, domain=domain, delta=_number(asked, "delta") or 1e-6, **wanted)
+    delta = _number(asked, "delta") or 1e-6
+    return api.plan_pram(
+        records=records, domain=domain, delta=delta, k=wanted["k"], epsilon=wanted["epsilon"], rho=wanted["rho"]
+    )
 
 
 def _number(asked: Mapping[str, str], name: str) -> float | None:

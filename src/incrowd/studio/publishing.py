@@ -28,7 +28,7 @@ _SIGNS = {
     "rho": "ρ",
     "selection_epsilon": "ε₁ for choosing levels",
 }
-_FILES = ("certificate.json", "report.html", "release.csv", "release.parquet")
+_FILES = ("certificate.json", "report.html", "release.csv", "release.parquet", "combined.csv", "combined.parquet")
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
@@ -154,7 +154,8 @@ def archive(folders: Folders, name: str, scratch: Path) -> tuple[str, Path]:
     folder = _release(folders, name)
     handle, place = tempfile.mkstemp(dir=scratch, suffix=".zip")
     with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        for part in _FILES:
+        beside = sorted(f"views/{path.name}" for path in (folder / "views").glob("*.parquet"))
+        for part in (*_FILES, *beside):
             if _is_file(folders, folder / part, largest=None):
                 packed.write(folder / part, f"{folder.name}/{part}")
     return f"{folder.name}.zip", Path(place)

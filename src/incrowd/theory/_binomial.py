@@ -18,6 +18,7 @@ _ONE = 1 << _BITS
 _STRIDE = 32  # terms between two looks at whether the rest may be cut off
 _NEGLIGIBLE = 64  # bits: the rest is cut off, and its bound added, when that is 2⁻⁶⁴ of the sum,
 _LEAST = 1 << 32  # or 2⁻²²⁴ of the first mass
+_LEAST_SHARE = 200  # bits: a term of a sum that is rounded down, below which the rest does not matter
 
 
 def mass(successes: int, trials: int, probability: float) -> arb:
@@ -59,3 +60,24 @@ def weighted_tail(start: int, trials: int, probability: float, offset: arb, *, u
             elif weight > _ONE:
                 raise InternalError("a binomial tail was summed through its mode")
     return (offset * plain + moved) / _ONE
+
+
+def tail_below(start: int, trials: int, probability: float, *, upwards: bool) -> arb:
+    """Σ f(j)/f(start), from `start` to the end of the support, or a little less.
+
+    Every term is rounded down, and terms that add less than 2⁻²⁰⁰ to the sum end it.
+    """
+    from flint import arb
+
+    success, whole = probability.as_integer_ratio()
+    failure = whole - success
+    weight, total = _ONE, 0
+    for distance in range((trials - start if upwards else start) + 1):
+        total += weight
+        if upwards:
+            weight = weight * (trials - start - distance) * success // ((start + distance + 1) * failure)
+        else:
+            weight = weight * (start - distance) * failure // ((trials - start + distance + 1) * success)
+        if weight <= total >> _LEAST_SHARE:
+            break
+    return arb(total) / _ONE

@@ -140,6 +140,24 @@ class Adversary:
         """Class IV: any prior at all. No generalization protects against it (Theorem 4)."""
         return cls(AdversaryClass.ANYONE, None, None, known_records)
 
+    def excluding(self, possible: Sequence[int], size: int) -> Adversary:
+        """The same of someone who knows that a person's value is one of these, of so many.
+
+        A Dirichlet prior, given that, is the Dirichlet prior of the parameters left. Of class II, who has at least 1
+        for each value, the largest stubbornness is left if the other values have just that.
+        """
+        known, less = self.known_records, self.or_less_stubborn
+        if self.kind is AdversaryClass.KNOWN_PRIOR and self.weights is not None:
+            prior = DirichletPrior(tuple(self.weights[value] for value in possible))
+            return Adversary.with_prior(prior, known_records=known, or_less_stubborn=less)
+        if self.kind is AdversaryClass.KNOWN_SHAPE and self.weights is not None:
+            shape = [self.weights[value] for value in possible]
+            return Adversary.with_shape(shape, known_records=known, or_less_stubborn=less)
+        if self.kind is AdversaryClass.KNOWN_STUBBORNNESS and self.stubbornness is not None:
+            left = self.stubbornness - (size - len(possible))
+            return Adversary.with_stubbornness(left, known_records=known)
+        return self
+
 
 def _weights(name: str, values: Sequence[float]) -> tuple[float, ...]:
     checked = tuple(

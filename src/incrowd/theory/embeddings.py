@@ -30,6 +30,7 @@ class Embedding:
         predicates: what is sensitive.
         equivalent: whether the ratio also implies the notion; otherwise the notion only implies the ratio.
         paper_ratio: the paper's value where it differs, or None where the paper's statement does not apply.
+        sufficient: whether the ratio implies the notion and it is not so the other way round.
     """
 
     notion: str
@@ -38,6 +39,7 @@ class Embedding:
     predicates: Predicates
     equivalent: bool
     paper_ratio: float | None
+    sufficient: bool = False
 
     @property
     def ratio(self) -> float:
@@ -135,6 +137,37 @@ def differential_privacy_as_beliefs(epsilon: float, records: int) -> Embedding:
     return Embedding(
         "differential privacy", Adversary.anyone(known_records=known), Fraction(ratio), "subsets", True, ratio
     )
+
+
+def breaches_as_beliefs(alpha: float | Fraction, beta: float | Fraction, shape: Sequence[float]) -> Embedding:
+    """No (α,β)-breach: whatever had a probability of α at most beforehand has one of β at most given the table.
+
+    (Evfimievski, Gehrke and Srikant 2003; mentioned in Section 5.) Of a statement with prior probability p, an
+    adversary who never revises her shape comes to believe x, and the ratio ε asks x ≤ εp and x ≤ 1 − (1−p)/ε (Theorem
+    3). Both bounds grow with p, so no breach follows for all p ≤ α if one of them is β at most for p = α: at
+    ε = max(β/α, (1−α)/(1−β)). For two values of shares α and 1−α a larger ε allows a breach. The converse is false:
+    without any breach a statement of a smaller prior may still gain more than ε.
+    """
+    low, high = _exactly("alpha", alpha), _exactly("beta", beta)
+    if not 0 < low < high < 1:
+        raise ParameterError("A breach needs 0 < alpha < beta < 1.", code="parameter-range")
+    ratio = max(high / low, (1 - low) / (1 - high))
+    return Embedding("(α,β)-breaches", Adversary.with_shape(shape), ratio, "subsets", False, None, True)
+
+
+def bounded_change_as_beliefs(d: float | Fraction, gamma: float | Fraction, shape: Sequence[float]) -> Embedding:
+    """(d,γ)-privacy: for tuples t with P(t) ≤ d, P(t | table) ≤ γ and P(t | table)/P(t) ≥ d/γ.
+
+    (Rastogi, Suciu and Hong 2007; mentioned in Section 5.) The ratio ε = γ/d, for each value and its negation, gives
+    both: x ≤ εp ≤ γ for p ≤ d; and p ≤ εx from the negation, whose doubt 1 − p_out is p and 1 − p_in is x. (A value
+    that a group lacks altogether has x = 0; its negation is then certain, which no ratio allows.) Values that the shape
+    gives more than d are outside the notion. The converse is false: the notion asks no more than γ of a statement,
+    however improbable it was.
+    """
+    low, high = _exactly("d", d), _exactly("gamma", gamma)
+    if not 0 < low < high < 1:
+        raise ParameterError("(d,γ)-privacy needs 0 < d < gamma < 1.", code="parameter-range")
+    return Embedding("(d,γ)-privacy", Adversary.with_shape(shape), high / low, "subsets", False, None, True)
 
 
 def _exactly(name: str, number: float | Fraction) -> Fraction:

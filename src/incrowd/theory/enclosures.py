@@ -10,16 +10,17 @@ millisecond.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias
 
 import numpy as np
 
 from incrowd.core.errors import InternalError
 from incrowd.theory import _excess
 from incrowd.theory._balls import above, below, precision, whole_above
+from incrowd.theory._blanket import worst_of
 from incrowd.theory.randomisation import Attribute, RetentionReplacement, TransitionMatrix
 from incrowd.theory.shuffling import BLANKET, CLONES, LOCAL
 
@@ -80,6 +81,28 @@ def crowd_addition(k: int, beta: float, epsilon: float) -> arb:
     # P[X_n < k] = P[n − X_n > n − k], a tail of the failures, as P[X_n < k] = P[X_{n−1} < k] − β f(k−1; n−1).
     before = binomial_tail(n - 1, n - k, 1 - p) if n > k else arb(1)
     return growth * p * _mass(k - 1, n - 1, p) - (growth - 1) * before
+
+
+@sharp
+def crowd_group(k: int, beta: float, epsilon: float, rows: int) -> arb:
+    """The larger of T_k(n+a) − e^ε T_k(n) and P[X_n < k] − e^ε P[X_{n+a} < k], each at its best n.
+
+    The best n is in a window of a + 1 numbers below ⌈(k−1)/γ⌉; γ = 1 − (1−β)e^{−ε/a}, and with e^{ε/a} for additions.
+    """
+    from flint import arb
+
+    p, growth = arb(beta), arb(epsilon).exp()
+    found = arb(0)
+    for sign in (1, -1):
+        gamma = 1 - (1 - p) * (-sign * arb(epsilon) / rows).exp()
+        if not gamma > 0:
+            continue
+        last = max(k - 1, _ceiling((k - 1) / gamma))
+        for n in range(max(k - 1, last - rows - 1), last + 1):
+            with_her, without = binomial_tail(n + rows, k, p), binomial_tail(n, k, p)
+            delta = with_her - growth * without if sign > 0 else 1 - without - growth * (1 - with_her)
+            found = found.max(delta)
+    return found
 
 
 def binomial_tail(n: int, least: int, p: arb) -> arb:
@@ -170,7 +193,9 @@ def _ball(exact: Fraction) -> arb:
 # --- shuffled tables ------------------------------------------------------------------------------------------------
 
 
-def central_delta(attributes: Sequence[Attribute], records: int, epsilon: float, bound: str) -> float | None:
+def central_delta(
+    attributes: Sequence[Attribute], records: int, epsilon: float, bound: str, rate: float = 1.0
+) -> float | None:
     """A δ that goes with ε by the proof named, rounded up; None if there are too many likelihoods to look at.
 
     It is the bound that `shuffling` computes: (*) there, by Poisson's formula, with the same tilt, noise, period and
@@ -183,21 +208,54 @@ def central_delta(attributes: Sequence[Attribute], records: int, epsilon: float,
         if local <= epsilon:
             return 0.0
         if bound == LOCAL:
-            return above(-(epsilon - local).expm1() / (1 + (-local).exp()))
+            return above(-rate * (epsilon - local).expm1() / (1 + (-local).exp()))
         if bound == CLONES:
             shares = [(arb(1) / 2, 2 / (1 + (-sign * local).exp()), 2 / (1 + (sign * local).exp())) for sign in (1, -1)]
-            mass = below((-local).exp())
-        elif bound == BLANKET and all(isinstance(a, RetentionReplacement) for a in attributes):
-            retained = [a for a in attributes if isinstance(a, RetentionReplacement) and a.retention]
-            combined = _likelihoods(retained)
-            if combined is None:
-                return None
-            shares = combined
-            mass = below(_ball(math.prod((1 - Fraction(a.retention) for a in retained), start=Fraction(1))))
+            pairs: Iterable[_Pair | None] = [(below((-local).exp()), shares)]
+        elif bound == BLANKET:
+            pairs = _pairs(attributes)
         else:
             return 1.0
-        growth = arb(epsilon).exp()
-        return min(1.0, above(_mean_excess(records, mass, [(p, x - growth * y) for p, x, y in shares])))
+        growth, largest = arb(epsilon).exp(), 0.0
+        for pair in pairs:
+            if pair is None:
+                return None
+            mass, shares = pair if rate == 1 else _sampled(*pair, rate)
+            largest = max(largest, above(_mean_excess(records, mass, [(p, x - growth * y) for p, x, y in shares])))
+        return min(1.0, largest)
+
+
+def _sampled(mass: float, shares: list[tuple[arb, arb, arb]], rate: float) -> _Pair:
+    """The same of records that are in the table with this probability."""
+    from flint import arb
+
+    part = rate * arb(mass)
+    whole = 1 - arb(rate) + part
+    found = [(part * p / whole, x * whole / mass, y * whole / mass) for p, x, y in shares]
+    return below(whole), [*found, ((1 - arb(rate)) / whole, whole, whole)]
+
+
+_Pair: TypeAlias = "tuple[float, list[tuple[arb, arb, arb]]]"
+
+
+def _pairs(attributes: Sequence[Attribute]) -> Iterator[_Pair | None]:
+    """The weight of the blanket, and for a w drawn from it the probability, R_x(w)/ω(w) and R_x'(w)/ω(w).
+
+    One of the pairs is the worst or worse than that. None if there are too many likelihoods to look at.
+    """
+    retained = [a for a in attributes if isinstance(a, RetentionReplacement) and a.retention]
+    matrices = [a for a in attributes if isinstance(a, TransitionMatrix) and a.epsilon]
+    kept = _likelihoods(retained)
+    left = math.prod((1 - Fraction(a.retention) for a in retained), start=Fraction(1))
+    for laws in worst_of(matrices):
+        if kept is None or math.prod((len(law.shares) for law in laws), start=len(kept)) > MOST_LIKELIHOODS:
+            yield None
+            return
+        shares = kept
+        for law in laws:
+            each = [(_ball(p), _ball(a), _ball(b)) for p, a, b in law.shares]
+            shares = [(p * q, x * a, y * b) for p, x, y in shares for q, a, b in each]
+        yield below(_ball(math.prod((law.mass for law in laws), start=left))), shares
 
 
 def _likelihoods(attributes: Iterable[RetentionReplacement]) -> list[tuple[arb, arb, arb]] | None:
@@ -230,6 +288,8 @@ def _likelihoods(attributes: Iterable[RetentionReplacement]) -> list[tuple[arb, 
 
 def _mean_excess(n: int, mass: float, law: list[tuple[arb, arb]]) -> arb:
     """An upper bound on E[(L₁ + … + L_M)₊] / (n·mass), M ~ Bin(n, mass), for L with these probabilities and values."""
+    if all(value.upper() <= 0 for _, value in law):
+        return 0 * law[0][0]
     probabilities = np.array([float(p) for p, _ in law])
     values = np.array([float(value) for _, value in law])
     unit = 2.0 ** math.frexp(float(np.abs(values).max()))[1]
@@ -238,6 +298,8 @@ def _mean_excess(n: int, mass: float, law: list[tuple[arb, arb]]) -> arb:
         law = _spread(law, [float(v) * unit for v in merged])
     capped, _ = _excess.cap(n, mass, chances, merged, unit)
     plain = sum((p * _positive(value) for p, value in law), start=0 * law[0][0])
+    if capped.max() <= 0:  # positive by less than a float shows
+        return plain
     tilt, log_height, _ = _excess.tilt_of(n, mass, chances, capped)
     _, noise, period = _excess.smoothing(n, mass, chances, capped, tilt, log_height)
     cap = float(capped.max()) * unit * (1 + 2.0**-40)  # above the largest value, unless that was capped

@@ -81,7 +81,7 @@ class Losses:
         product = fmpz_poly(list(self.masses)) * fmpz_poly(list(other.masses))
         mine, theirs = sum(self.masses), sum(other.masses)
         infinite = mine * other.infinite + theirs * self.infinite + self.infinite * other.infinite
-        masses = tuple(_unit(int(mass)) for mass in product.coeffs())
+        masses = tuple(_unit(int(mass)) for mass in product.coeffs()) or (0,)  # all may be infinite
         return Losses(self.step, self.low + other.low, masses, _unit(infinite)).trimmed()
 
     def times(self, count: int) -> Losses:

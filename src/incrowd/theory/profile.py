@@ -17,8 +17,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-import numpy as np
-
 from incrowd.core.errors import ParameterError, RelationError, UnreachableError
 from incrowd.theory._numbers import (
     require_between,
@@ -135,8 +133,8 @@ class ReplaceOne(PrivacyProfile):
             (self.inner.removal, self.inner.addition),
             (self.inner.addition, self.inner.removal),
         ):
-            for part in np.linspace(0.0, epsilon, 65):
-                left = float(part)
+            for part in range(65):
+                left = epsilon * part / 64
                 right = max(0.0, math.nextafter(epsilon - left, -math.inf))
                 bound = round_up(first(left) + math.exp(left) * second(right), 1e-14)
                 best = min(best, bound)

@@ -171,9 +171,10 @@ class Requirement(ABC):
 
 @dataclass(frozen=True)
 class KAnonymity(Requirement):
-    """Every group has at least k records."""
+    """Every group has at least k records; if a person may have several of them, so many that it has `people` people."""
 
     k: int
+    people: int | None = None
     survives_any_merge: ClassVar[bool] = True
     about_values: ClassVar[bool] = False
 
@@ -183,7 +184,14 @@ class KAnonymity(Requirement):
     @property
     def name(self) -> str:
         """What is required."""
-        return f"groups of at least {self.k} records"
+        return f"groups of at least {self.k} records" + (
+            "" if self.people is None else f", and so of at least {self.people} people"
+        )
+
+    @classmethod
+    def of_people(cls, people: int, rows: int) -> KAnonymity:
+        """A group of more than m·(k−1) rows has at least k people, if none of them has more than m."""
+        return cls(people) if rows == 1 else cls(rows * (require_count("k", people) - 1) + 1, people)
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
         """By its size."""

@@ -34,11 +34,13 @@ class Case:
         release: the policy's section.
         copies: whether several releases at once are allowed.
         random: whether two releases of one table differ.
+        draws: how many of neighbouring tables are compared; fewer where one takes long.
     """
 
     release: str
     copies: bool = True
     random: bool = True
+    draws: int = 3000
     policy: Policy = field(init=False)
 
     def __post_init__(self):
@@ -55,6 +57,7 @@ CASES = {
     "sampled_crowd": Case("{mechanism: sampled_crowd, epsilon: 0.4, delta: 1e-4, beta: 0.3}"),
     "generalization": Case("{mechanism: generalization, require: [{k: 5}, {l: 2}]}", copies=False, random=False),
     "sample": Case("{mechanism: sample, epsilon: 0.9, delta: 0.05}", copies=False),
+    "views": Case("{mechanism: views, epsilon: 0.5, delta: 1e-4, by: noise}", draws=150),
     "pram": Case("{mechanism: pram, epsilon: 3, delta: 1e-4}"),
 }
 

@@ -27,6 +27,7 @@ from incrowd.policy.release import ReleaseSection
 class Threshold(ReleaseSection):
     mechanism: Literal["threshold"] = Field(description="The method.")
     k: int = Field(ge=1, description="The least number of records that is published.")
+    table: bool = Field(default=True, description="Whether there is a table, or only the file beside it.")
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         return []
@@ -67,7 +68,13 @@ class ThresholdMechanism(Mechanism):
     def draw(self, settings, prepared, source):
         levels = {column.name: 0 for column in prepared.columns}
         published = prepared.where(prepared.counts >= settings)
-        return Made(published, levels, self._state(settings, levels), None)
+        return Made(published, levels, self._state(settings, levels), None, {"notes/k.txt": b"%d" % settings})
+
+    def table_stem(self, section):
+        return "shown" if section.table else None
+
+    def beside_names(self, certificate):
+        return ["notes/k.txt"]
 
     def _state(self, k, levels):
         promise = StatedPromise(notion="none", relation="none", in_words="Nothing is promised.", grounds="None.")
@@ -83,13 +90,20 @@ class ThresholdMechanism(Mechanism):
     def columns_needed(self, certificate, by=(), **options):
         return all_columns(certificate)
 
-    def check_table(self, certificate, table):
-        yield Check("every group has k records", bool((table.counts >= certificate.mechanism.k).all()))
+    def check_table(self, certificate, published):
+        k, table = certificate.mechanism.k, published.table
+        yield Check("every group has k records", bool((table.counts >= k).all()))
+        yield Check("k stands beside the table", published.beside["notes/k.txt"] == b"%d" % k)
 
-    def estimate(self, certificate, table, by, **options):
-        groups = table.project(by)
+    def estimate(self, certificate, published, by, **options):
+        groups = published.table.project(by)
         rows = tuple(int(count) for count in groups.counts)
         return Estimates(tuple(by), rows, ())
+
+    def told(self, settings, made):
+        from incrowd.recoding.fidelity import dense
+
+        return lambda names: dense(made.published, names)
 
     def public_report(self, policy, settings, published, statement, *, void):
         return b"<!doctype html><p>A table.</p>"
@@ -98,7 +112,8 @@ class ThresholdMechanism(Mechanism):
         return {"report.html": b"<!doctype html><p>Never publish this page.</p>"}
 '''
 USE = '''
-import json, sys
+import json, shutil, sys
+from pathlib import Path
 import pandas as pd
 from incrowd import api
 from incrowd.policy import Policy
@@ -112,6 +127,16 @@ people = pd.DataFrame({"sex": ["f"] * 5 + ["m"] * 2})
 policy = Policy.from_text(TEXT)
 release = api.release(people, policy, folder=sys.argv[1])
 found = api.verify(sys.argv[1])
+
+def files(folder):
+    return sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
+
+tableless, saved, forged = (sys.argv[1] + end for end in ("-tableless", "-saved", "-forged"))
+api.release(people, Policy.from_text(TEXT.replace("k: 3", "k: 3, table: false")), folder=tableless)
+api.release(people, policy).save(saved)
+shutil.copytree(sys.argv[1], forged)
+(Path(forged) / "notes" / "more.txt").write_text("7 people were left out")
+(Path(forged) / "notes" / "k.txt").write_text("2")
 print(json.dumps({
     "published": release.histogram.total,
     "failed": [check.name for check in found.checks if not check.holds],
@@ -119,6 +144,11 @@ print(json.dumps({
     "form": api.mechanism_forms()["threshold"]["fields"],
     "schema": "Threshold" in Policy.json_schema()["$defs"],
     "certificate": "ThresholdCertificate" in api.certificate_schema()["$defs"],
+    "files": files(sys.argv[1]),
+    "saved": files(saved) == files(sys.argv[1]) and api.verify(saved).valid,
+    "tableless": files(tableless),
+    "tableless is valid": api.verify(tableless).valid,
+    "forged": [check.name for check in api.verify(forged).checks if not check.holds],
     "written": policy.to_yaml().splitlines()[-1].strip(),
 }))
 '''
@@ -155,5 +185,10 @@ def test_one_folder_and_one_line(tmp_path):
         "form": [["k", "k"]],
         "schema": True,
         "certificate": True,
+        "files": ["certificate.json", "notes/k.txt", "report.html", "shown.parquet"],
+        "saved": True,
+        "tableless": ["certificate.json", "notes/k.txt", "report.html"],
+        "tableless is valid": True,
+        "forged": ["notes/k.txt is the file certified", "nothing else is in the folder"],
         "written": "release: {mechanism: threshold, k: 3}",
     }

@@ -17,13 +17,16 @@ ADVERSARIES = """
   - {belief_ratio: 9, stubbornness: 5, knows: 2}
   - {belief_ratio: 20, shape: {none: 0.5, office: 0.3, shop: 0.2}, predicates: {a: [office, shop], b: {not: [none]}}}
   - {belief_ratio: 20, prior: {none: 50, office: 30, shop: 20}, or_less_stubborn: true, predicates: subsets}
+  - {belief_ratio: 30, stubbornness: 9, predicates: {a: [office]}, for: {sex: [f]}, knows_not: [shop]}
 """
 MORE = {
     "chosen": "{mechanism: sampled_crowd, epsilon: 1, delta: 1e-3, selection_epsilon: 0.3}",
     "local": "{mechanism: generalization, recoding: local, require: [{k: 3}, {t: 0.9}]}",
     "adversaries": f"\n  mechanism: generalization\n  adversaries:{ADVERSARIES}",
+    "sets": "{mechanism: generalization, require: [{k: 3, for: [[age], [sex]]}]}",
     "planned": "{mechanism: sample, rate: 0.1, delta: 0.2}",
     "invariant": "{mechanism: pram, rho: 0.5, invariant: true}",
+    "sampled": "{mechanism: pram, rho: 0.5, beta: 0.5}",
     "matrix": "{mechanism: pram, rho: {age: 0.5, job: 0.3}, matrix: {sex: [[2/3, 1/3], [0.25, 0.75]]}}",
 }
 NAMES = [*CASES, *MORE]

@@ -25,6 +25,7 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.recoding.fidelity import fidelity
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.pipeline import count_table
 
@@ -58,7 +59,9 @@ def check_predictable_bits_void_the_promise(case, people, tmp_path):
 
 
 def check_a_release_is_verified(case, people, tmp_path):
-    api.release(people, case.policy, folder=tmp_path / "out")
+    made = api.release(people, case.policy, folder=tmp_path / "out")
+    assert (tmp_path / "out" / made.main_file).exists()
+    assert "." in made.main_file
     found = api.verify(tmp_path / "out")
     assert found.valid, [check for check in found.checks if not check.holds]
     assert found.claimed
@@ -74,10 +77,11 @@ def check_a_forged_release_is_not_verified(case, people, tmp_path):
         shutil.copytree(tmp_path / "true", forged)
         certificate = json.loads((forged / "certificate.json").read_bytes())
         if part == "table":
-            table = pq.read_table(forged / "release.parquet")
-            pq.write_table(table.slice(1), forged / "release.parquet", store_schema=False)
-            written = (forged / "release.parquet").read_bytes()
-            certificate["files"]["release.parquet"] = {"sha256": sha256(written), "bytes": len(written)}
+            name = next(name for name in certificate["files"] if name in ("release.parquet", "combined.parquet"))
+            table = pq.read_table(forged / name)
+            pq.write_table(table.slice(1), forged / name, store_schema=False)
+            written = (forged / name).read_bytes()
+            certificate["files"][name] = {"sha256": sha256(written), "bytes": len(written)}
             certificate["columns"] = certificate["columns"][::-1]
         else:
             certificate["promise"]["in_words"] = "Nobody learns anything."
@@ -183,9 +187,6 @@ def check_small_groups_stay_hidden(case, people, tmp_path):
     assert least is None or not made.histogram.total
 
 
-DRAWS = 3000
-
-
 def check_neighbouring_tables_look_alike(case, people, tmp_path):
     """No event that was chosen on some draws tells two neighbouring tables apart by more than promised, on others.
 
@@ -195,7 +196,7 @@ def check_neighbouring_tables_look_alike(case, people, tmp_path):
     promise = seeded(people, case).certificate["promise"]
     if promise.get("relation") not in ("add/remove", "replace-one") or "differential" not in promise["notion"]:
         return
-    mechanism, attributes = MECHANISMS[case.policy.release.mechanism], codings(case.policy)
+    mechanism, attributes, draws = MECHANISMS[case.policy.release.mechanism], codings(case.policy), case.draws
     crowd = people[(people.sex == "f") & (people.age < 20)].head(30)
     alone = people[(people.sex == "m") & (people.age >= 40)].head(1)
     other = crowd.head(1) if promise["relation"] == "replace-one" else crowd.head(0)
@@ -206,19 +207,33 @@ def check_neighbouring_tables_look_alike(case, people, tmp_path):
             mechanism.settle(case.policy, attributes, 1), counted, lambda what, part: None
         )
         source = RandomSource.seeded(100 + number)
-        law.append([_key(mechanism.draw(settings, prepared, source).published) for _ in range(2 * DRAWS)])
+        law.append([_key(mechanism.draw(settings, prepared, source).published) for _ in range(2 * draws)])
         promise = mechanism.draw(settings, prepared, source).statement.promise
     epsilon, delta = promise.epsilon, promise.delta
     for one, two in (law, law[::-1]):
-        seen, against = Counter(one[:DRAWS]), Counter(two[:DRAWS])
+        seen, against = Counter(one[:draws]), Counter(two[:draws])
         event = {key for key, n in seen.items() if n > math.exp(epsilon) * against[key]}
-        p, q = (sum(key in event for key in drawn[DRAWS:]) / DRAWS for drawn in (one, two))
-        spread = math.sqrt((p * (1 - p) + math.exp(2 * epsilon) * q * (1 - q)) / DRAWS)
-        assert p - math.exp(epsilon) * q <= delta + 4 * spread + 1 / DRAWS
+        p, q = (sum(key in event for key in drawn[draws:]) / draws for drawn in (one, two))
+        spread = math.sqrt((p * (1 - p) + math.exp(2 * epsilon) * q * (1 - q)) / draws)
+        assert p - math.exp(epsilon) * q <= delta + 4 * spread + 1 / draws
 
 
 def _key(table):
     return tuple(column.codes.tobytes() for column in table.columns), table.counts.tobytes()
+
+
+def check_what_is_told_is_near_the_truth(case, people, tmp_path):
+    mechanism, attributes = MECHANISMS[case.policy.release.mechanism], codings(case.policy)
+    counted = count_table(people, case.policy, attributes, show_values=False, progress=lambda part: None)
+    settings, prepared = mechanism.prepare(
+        mechanism.settle(case.policy, attributes, 1), counted, lambda what, part: None
+    )
+    told = mechanism.told(settings, mechanism.draw(settings, prepared, RandomSource.seeded(5)))
+    levels = {a.name: a.hierarchy.recode(case.policy.attributes[a.name].level or 0) for a in attributes}
+    one, two, _ = fidelity(counted, told, levels)
+    assert one.score > 0.9
+    assert two.score > 0.8
+    assert told(("sex", "job")).sum() == pytest.approx(len(people), rel=0.1)
 
 
 CHECKS = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
@@ -248,7 +263,9 @@ def test_the_registry_says_what_it_is(name):
     assert mechanism.section.__name__ in schema["$defs"]
 
 
-FILES = {"__init__.py", "section.py", "settle.py", "draw.py", "state.py", "estimate.py", "report.py", "proof.md"}
+FILES = {"__init__.py", "section.py", "settle.py", "draw.py", "state.py", "estimate.py", "told.py", "report.py"} | {
+    "proof.md"
+}
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -302,7 +319,12 @@ def refused_late(self, settings, prepared, source):
     raise AssertionError("nothing may be refused once the ledger was charged")
 
 
+def told_unscaled(self, settings, made):
+    return lambda names: CROWD.told(self, settings, made)(names) * settings.crowd.beta
+
+
 BROKEN = {
+    "tells the sample's counts": (broken(told=told_unscaled), {"what_is_told_is_near_the_truth"}),
     "publishes everything": (broken(draw=everything), {"a_release_is_verified", "neighbouring_tables_look_alike"}),
     "uses no chance": (broken(draw=without_chance), {"chance_is_used_where_it_is_promised"}),
     "charges nothing": (broken(spending=for_free), {"a_release_is_charged_once"}),

@@ -41,6 +41,45 @@ def parquet_file(table, folder, **options):
     return open_source(folder / "table.parquet", **options)
 
 
+def zipped_csv_file(table, folder, **options):
+    import zipfile
+
+    csv_file(table, folder)
+    with zipfile.ZipFile(folder / "table.csv.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(folder / "table.csv", "table.csv")
+    return open_source(folder / "table.csv.zip", **options)
+
+
+def arrow_file(table, folder, **options):
+    from pyarrow import feather
+
+    feather.write_feather(table, folder / "table.arrow")
+    return open_source(folder / "table.arrow", **options)
+
+
+def orc_file(table, folder, **options):
+    from pyarrow import orc
+
+    if any(pa.types.is_unsigned_integer(field.type) for field in table.schema):
+        pytest.skip("ORC has no unsigned numbers")
+    orc.write_table(table, folder / "table.orc")
+    return open_source(folder / "table.orc", **options)
+
+
+def duckdb_file(table, folder, **options):
+    import duckdb
+
+    if len({name.lower() for name in table.column_names}) < table.num_columns:
+        pytest.skip("a DuckDB table does not tell names apart by capitals")
+    path = folder / f"{secrets.token_hex(4)}.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", table.rename_columns([f"c{i}" for i in range(table.num_columns)]))
+        names = [name.replace('"', '""') for name in table.column_names]
+        columns = ", ".join(f'c{i} AS "{name}"' for i, name in enumerate(names))
+        connection.execute(f"CREATE TABLE people AS SELECT {columns} FROM given")
+    return open_source(path, **options)
+
+
 def arrow_table(table, folder, **options):
     return open_source(table, **options)
 
@@ -162,7 +201,11 @@ ON_SPARK = [
 ]
 ENGINES = [
     csv_file,
+    zipped_csv_file,
     parquet_file,
+    arrow_file,
+    orc_file,
+    duckdb_file,
     arrow_table,
     pandas_frame,
     polars_frame,

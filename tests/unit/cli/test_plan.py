@@ -7,6 +7,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from incrowd import api
+from incrowd.core.errors import ParameterError
+
 
 def as_json(result):
     code, out, err = result
@@ -239,3 +242,53 @@ def test_the_installed_program_runs():
     )
     assert json.loads(done.stdout)["k"] == 18
     assert done.stderr == ""
+
+
+def test_planning_a_crowd_imports_neither_numpy_nor_scipy():
+    """They would take most of the time."""
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from incrowd.cli import main\n"
+        "try: main(['plan', 'crowd', '--epsilon', '1', '--delta', '1e-6', '--beta', '0.2', '--json'])\n"
+        "except SystemExit: sys.exit(sorted({'numpy', 'scipy', 'pydantic', 'pyarrow'} & set(sys.modules)) or 0)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_a_plan_for_people_with_several_rows(call):
+    arguments = ("plan", "crowd", "--epsilon", 1, "--delta", 1e-6, "--beta", 0.2, "--rows-per-person", 3)
+    answer = as_json(call(*arguments, "--json"))
+    assert (answer["k"], answer["rows_per_person"], answer["paper"]) == (30, 3, None)
+    assert {point["beta"]: point["k"] for point in answer["frontier"]}[0.3] == 53
+    code, out, _ = call(*arguments)
+    assert code == 0
+    assert "adding or removing a person with at most 3 rows" in out
+
+
+def test_a_plan_with_epsilon_and_delta_alone_chooses_both(call):
+    answer = as_json(call("plan", "crowd", "--epsilon", 1, "--delta", 1e-6, "--json"))
+    assert (answer["k"], answer["beta"]) == (28, 0.44)
+    assert "k/β" in call("plan", "crowd", "--epsilon", 1, "--delta", 1e-6)[1]
+
+
+def test_a_plan_for_randomised_records_of_people_with_several(call):
+    arguments = ("plan", "pram", "--records", 100000, "--domain", "2,5,10", "--k", 100)
+    one, three = (as_json(call(*arguments, "--rows-per-person", rows, "--json")) for rows in (1, 3))
+    assert three["rho"] == one["rho"]
+    assert three["k"] == one["k"]
+    assert three["epsilon_local"] == pytest.approx(3 * one["epsilon_local"])
+    assert 3 * one["central"]["epsilon"] < three["central"]["epsilon"] < 3.5 * one["central"]["epsilon"]
+    assert "k is about each record" in call(*arguments, "--rows-per-person", 3)[1]
+
+
+def test_a_randomised_sample_is_planned():
+    whole, part = (api.plan_pram(records=100_000, domain=[2, 5, 4, 3], rho=0.5, beta=beta) for beta in (None, 0.1))
+    assert (whole.beta, part.beta) == (1.0, pytest.approx(0.1))
+    assert part.central.epsilon == pytest.approx(0.0495, abs=1e-3)
+    assert whole.central.epsilon == pytest.approx(0.1678, abs=1e-3)
+    assert part.epsilon_local == whole.epsilon_local
+    assert part.k < whole.k
+    with pytest.raises(ParameterError):
+        api.plan_pram(records=100, domain=[2], k=5, beta=0.5)

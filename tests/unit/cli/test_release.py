@@ -50,7 +50,7 @@ def test_it_reads_well(call, released):
     assert "Taken on trust" in out
     code, out, _ = call("estimate", released, "--by", "sex")
     assert code == 0
-    assert "standard error" in out
+    assert "Low and high" in out
 
 
 def test_what_release_prints_tells_where_everything_is(call, census, tmp_path):
@@ -201,3 +201,27 @@ def test_two_at_once_into_one_folder(census, tmp_path):
     assert codes == [0, 2]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out", "out.internal"]
     assert run(incrowd, ["verify", str(tmp_path / "out")]) == 0
+
+
+VISITS = """
+incrowd: 1
+data: {path: visits.csv}
+attributes: {ward: {domain: [a, b], level: 0}}
+release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-5, beta: 0.4}
+"""
+
+
+def test_rows_and_people(call, tmp_path):
+    lines = [f"{patient},{day},{'ab'[day % 2]}" for patient in range(600) for day in range(4)]
+    (tmp_path / "visits.csv").write_text("\n".join(["patient_id,day,ward", *lines]))
+    (tmp_path / "rows.yaml").write_text(VISITS)
+    (tmp_path / "people.yaml").write_text(f"{VISITS}people: {{column: patient_id, at_most: 1}}\n")
+    code, out, err = call("release", tmp_path / "rows.yaml", "-o", tmp_path / "rows", "--json")
+    assert (code, err.count("rows-not-people")) == (0, 1)
+    assert [said["column"] for said in json.loads(out)["warnings"]] == ["patient_id"]
+    answer = as_json(call("release", tmp_path / "people.yaml", "-o", tmp_path / "people", "--json"))
+    assert answer["people"] == {"rows": 2400, "people": 600, "at_most": 1, "left_out": 1800}
+    assert answer["warnings"] == []
+    code, out, err = call("release", tmp_path / "people.yaml", "-o", tmp_path / "again")
+    assert (code, err) == (0, "")
+    assert "2,400 rows of 600 people; 1,800 rows do not count" in out

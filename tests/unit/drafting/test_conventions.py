@@ -127,15 +127,16 @@ def test_commas_between_thousands_are_seen_among_rare_values():
     assert "Is 1,234 one thousand" in question
     assert "decimal:" not in question  # nothing could read the other column then
     _, policy = drafted(income=ENGLISH, size=[f"1,{i % 9}" for i in range(890)])
-    assert policy.data.decimal == ","  # but the incomes are too rare to be read
-    assert policy.attributes["income"].role == "drop"
+    assert policy.data.decimal == ","
+    assert policy.attributes["income"].kind == "number"
 
 
-def test_a_decimal_comma_is_not_advised_beside_points():
-    made, _ = drafted(size=[f"{i},5" for i in range(890)], gpa=[f"{i % 4}.5" for i in range(890)])
-    [question] = asked(made, "size")
-    assert "decimal:" not in question
-    assert "with points" in question
+def test_a_decimal_comma_beside_points_is_a_format_of_its_own():
+    _, policy = drafted(size=[f"{i},5" for i in range(890)], gpa=[f"{i % 4}.5" for i in range(890)])
+    assert policy.data.decimal == "."
+    assert (policy.attributes["size"].kind, policy.attributes["size"].format) == ("number", "1234,5")
+    assert policy.attributes["gpa"].format is None
+    assert any(mark.path == "attributes.size.format" for mark in policy.unconfirmed)
 
 
 @pytest.mark.parametrize("odd", ["4.{:03d},50", "4,{:03d}.50"])
@@ -147,11 +148,11 @@ def test_thousands_among_decimals_are_asked_about(odd):
     assert any(question.startswith("30 records have a number like 1,234") for question in asked(made, "size"))
 
 
-def test_thousands_among_decimals_that_are_not_read_get_no_wrong_advice():
+def test_thousands_among_rare_decimals_are_asked_about():
     sizes = [*(f"{i},5" for i in range(870)), *(f"4.{i:03d},50" for i in range(30))]
     made, policy = drafted(size=sizes, plain=["a", "b"] * 450)
-    assert policy.attributes["size"].role == "drop"
-    assert ["between thousands" in question for question in asked(made, "size")] == [True]
+    assert (policy.attributes["size"].kind, policy.attributes["size"].other) == ("number", "other")
+    assert any(question.startswith("30 records have a number like 1,234") for question in asked(made, "size"))
 
 
 def test_commas_beside_words_stay_texts():

@@ -19,7 +19,7 @@ from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import DOMAINS
 from incrowd.policy.hierarchies import HIERARCHIES
 from incrowd.policy.reading import keys_of
-from incrowd.policy.sections import Data, LedgerSection
+from incrowd.policy.sections import Data, LedgerSection, People
 from json_schema import accepts
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "policy.md"
@@ -444,6 +444,8 @@ def test_the_digest_is_of_what_is_said_and_not_of_how():
         ("unknown:", "unsaid:"),
         ("role: sensitive, ", ""),
         ("unlisted: refuse", "unlisted: drop"),
+        ("unlisted: refuse", "unlisted: refuse\nrows_are_people: true"),
+        ("unlisted: refuse", "unlisted: refuse\npeople: {column: name, at_most: 1}"),
     ],
 )
 def test_the_digest_changes_with_what_is_said(old, new):
@@ -495,10 +497,9 @@ def test_levels_can_be_fixed_afterwards():
 
 
 def as_editors_see(text: str):
-    """YAML with dates left as texts."""
-    return json.loads(
-        json.dumps(yaml.safe_load(text.replace("1e-5", "1.0e-5")), default=str).replace("Infinity", "9e99")
-    )
+    """YAML 1.2 with dates left as texts: there 1e-5 is a number."""
+    numbers = re.sub(r"\b1e-", "1.0e-", text)
+    return json.loads(json.dumps(yaml.safe_load(numbers), default=str).replace("Infinity", "9e99"))
 
 
 def test_the_schema_accepts_what_is_right():
@@ -530,7 +531,8 @@ def test_the_schema_refuses_what_is_wrong(old, new):
 
 
 SPECS = [model for model, _ in [*DOMAINS.values(), *HIERARCHIES.values()]]
-MODELS = [Policy, Attribute, Data, LedgerSection, *(mechanism.section for mechanism in MECHANISMS.values()), *SPECS]
+SECTIONS = [Policy, Attribute, Data, People, LedgerSection]
+MODELS = [*SECTIONS, *(mechanism.section for mechanism in MECHANISMS.values()), *SPECS]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
@@ -546,6 +548,7 @@ def test_the_examples_on_the_page_are_policies(tmp_path):
     for name in ("region.csv", "world.csv"):
         (tmp_path / name).write_text("no;*\nse;*\ndk;*\n")
     (tmp_path / "towns.csv").write_text("name;size\nA;1\n")
+    (tmp_path / "codebook.csv").write_text("variable;value;label\nregion;1;North\n")
     examples = re.findall(r"```yaml\n(.*?)```", DOCS.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(examples) > 12
     schema = Policy.json_schema()
@@ -565,3 +568,57 @@ def test_a_question_ends_with_its_own_mark():
     with pytest.raises(PolicyError, match=r"did you mean 'decimal'\?$") as refused:
         Policy.from_text("incrowd: 1\ndata: {decimals: ','}\nattributes: {a: {domain: [x, y]}}\n")
     assert "?." not in refused.value.message
+
+
+# ------------------------------------------------------------------------------------------------- people
+
+VISITS = """
+incrowd: 1
+attributes:
+  patient: drop
+  ward: {domain: [a, b]}
+people: {column: patient, at_most: 3, keep: latest by day of visit}
+"""
+
+
+def test_whose_rows_they_are():
+    policy = Policy.from_text(VISITS)
+    assert policy.people == People(column=("patient",), at_most=3, keep="latest by day of visit", missing="refuse")
+    assert (policy.rows_per_person, policy.people.ranked_by) == (3, ("day of visit", True))
+    assert policy.people.columns == ("patient", "day of visit")
+    assert Policy.from_text(policy.to_yaml()) == policy
+    assert Policy.from_canonical(policy.canonical()).people == policy.people
+    assert accepts(Policy.json_schema(), as_editors_see(VISITS), Policy.json_schema())
+
+
+def test_two_columns_may_say_together_whose_a_row_is():
+    text = VISITS.replace("column: patient", "column: [home, patient]").replace("latest by day of visit", "any")
+    policy = Policy.from_text(text)
+    assert (policy.people.column, policy.people.ranked_by) == (("home", "patient"), None)
+
+
+def test_without_a_section_a_row_is_a_person():
+    policy = Policy.from_text("incrowd: 1\nattributes: {a: {domain: [x]}}")
+    assert (policy.people, policy.rows_per_person) == (None, 1)
+    assert not {"people", "rows_are_people"} & set(policy.canonical())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "path", "says"),
+    [
+        ("at_most: 3", "at_most: 0", "people.at_most", "1"),
+        (", at_most: 3", "", "people", "'at_most' is missing"),
+        ("column: patient", "column: ward", "people.column", "never published"),
+        ("column: patient", "column: [patient, patient]", "people.column", "none twice"),
+        ("column: patient", "column: []", "people.column", "at least one"),
+        ("latest by day of visit", "newest by day", "people.keep", "'latest by'"),
+        ("latest by day of visit", "latest", "people.keep", "'latest by'"),
+        ("latest by day of visit", "'latest by '", "people.keep", "'latest by'"),
+        ("at_most: 3", "at_most: 3, missing: keep", "people.missing", "'refuse' or 'own'"),
+        ("people:", "rows_are_people: true\npeople:", "rows_are_people", "contradicts"),
+    ],
+)
+def test_wrong_people(old, new, path, says):
+    assert old in VISITS
+    found = problems(VISITS.replace(old, new))
+    assert any(problem["path"] == path and says in problem["text"] for problem in found), found

@@ -1,6 +1,6 @@
 import math
 from fractions import Fraction
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -20,6 +20,8 @@ from incrowd.theory.beliefs import (
     outlooks_of,
 )
 from incrowd.theory.embeddings import (
+    bounded_change_as_beliefs,
+    breaches_as_beliefs,
     differential_privacy_as_beliefs,
     perfect_privacy_as_beliefs,
     recursive_diversity_as_beliefs,
@@ -479,3 +481,115 @@ class TestManyValues:
     def test_a_thousand_negations_take_no_thousand_squared_sums(self):
         """Each predicate is kept by its shorter side."""
         assert all(len(side) == 1 for _, side in Statements.of("subsets", 1000).sides)
+
+
+# --- (α,β)-breaches and (d,γ)-privacy -------------------------------------------------------------------------------
+
+
+def all_groups(values: int, records: int) -> list[tuple[int, ...]]:
+    return [g for g in product(range(records + 1), repeat=values) if sum(g) == records]
+
+
+def all_statements(values: int) -> list[tuple[int, ...]]:
+    return [s for size in range(1, values) for s in combinations(range(values), size)]
+
+
+SHAPE = (1, 4, 5)
+
+
+@pytest.mark.parametrize(("low", "high"), [("1/10", "3/10"), ("1/5", "1/2"), ("1/2", "4/5"), ("2/5", "9/10")])
+class TestBreaches:
+    def test_the_ratio_rules_out_every_breach(self, low: str, high: str) -> None:
+        """Every group of 12 records, every statement, by counting."""
+        alpha, beta = Fraction(low), Fraction(high)
+        embedding = breaches_as_beliefs(alpha, beta, SHAPE)
+        assert embedding.sufficient
+        assert not embedding.equivalent
+        held = 0
+        for group in all_groups(3, 12):
+            if embedding.holds_for([group]):
+                held += 1
+                for statement in all_statements(3):
+                    prior = Fraction(sum(SHAPE[v] for v in statement), 10)
+                    posterior = Fraction(sum(group[v] for v in statement), 12)
+                    assert prior > alpha or posterior <= beta
+        assert held
+
+    def test_a_larger_ratio_does_not(self, low: str, high: str) -> None:
+        """Two values of shares α and 1 − α, and a group with a share just above β of the first."""
+        alpha, beta = Fraction(low), Fraction(high)
+        shape = (float(alpha * 10), float(10 - alpha * 10))
+        size = 10_000
+        group = [[int(beta * size) + 1, size - int(beta * size) - 1]]
+        assert not breaches_as_beliefs(alpha, beta, shape).holds_for(group)
+        limit = breaches_as_beliefs(alpha, beta, shape).exact * Fraction(1002, 1000)
+        first = Fraction(group[0][0], size)
+        assert first <= limit * alpha
+        assert 1 - alpha <= limit * (1 - first)
+
+    def test_and_gives_bounded_changes(self, low: str, high: str) -> None:
+        d, gamma = Fraction(low), Fraction(high)
+        embedding = bounded_change_as_beliefs(d, gamma, SHAPE)
+        assert embedding.exact == gamma / d
+        held = 0
+        for group in all_groups(3, 12):
+            if embedding.holds_for([group]):
+                held += 1
+                for value in range(3):
+                    prior, posterior = Fraction(SHAPE[value], 10), Fraction(group[value], 12)
+                    if prior <= d:
+                        assert posterior <= gamma
+                        assert posterior >= d / gamma * prior
+        assert held or d > Fraction(1, 3)
+
+
+def test_embeddings_refuse_what_is_no_breach() -> None:
+    for make in (breaches_as_beliefs, bounded_change_as_beliefs):
+        for low, high in ((0, 0.5), (0.5, 0.5), (0.6, 0.5), (0.5, 1)):
+            with pytest.raises(ParameterError):
+                make(low, high, SHAPE)
+
+
+# --- who knows what a person does not have --------------------------------------------------------------------------
+
+
+def believed(parameters: list[Fraction], seen: list[int], wanted: set[int], excluded: set[int]) -> Fraction:
+    """P[value in wanted | it is none excluded] after some records: from the Dirichlet's predictive probabilities."""
+    total = sum(parameters) + sum(seen)
+    chance = [(p + n) / total for p, n in zip(parameters, seen, strict=True)]
+    return sum(c for v, c in enumerate(chance) if v in wanted - excluded) / sum(
+        c for v, c in enumerate(chance) if v not in excluded
+    )
+
+
+@pytest.mark.parametrize("group", [(5, 3, 2, 7), (1, 0, 9, 2), (4, 4, 0, 1)])
+@pytest.mark.parametrize("excluded", [{2}, {0, 3}])
+def test_who_knows_a_negation_believes_what_the_rest_says(group: tuple[int, ...], excluded: set[int]) -> None:
+    parameters = [Fraction(2), Fraction(5), Fraction(3), Fraction(4)]
+    possible = [v for v in range(4) if v not in excluded]
+    whole = Adversary.with_prior(DirichletPrior(tuple(map(float, parameters))))
+    told = whole.excluding(possible, 4)
+    worst = Fraction(1)
+    left = sum(group[v] for v in possible)
+    for value in possible:
+        if group[value]:
+            without = [n - (v == value) for v, n in enumerate(group)]
+            out = believed(parameters, without, {value}, excluded)
+            inside = Fraction(group[value], left)
+            if inside == 1:
+                worst = None
+                break
+            worst = max(worst, inside / out, (1 - out) / (1 - inside))
+    found = belief_ratio([[group[v] for v in possible]], told)
+    assert found.exact == worst
+
+
+def test_of_class_two_the_most_stubborn_is_left() -> None:
+    """No prior of stubbornness 9 with 1 for each of four values is worse, given that it is not the last value."""
+    told = Adversary.with_stubbornness(9).excluding([0, 1, 2], 4)
+    assert told.stubbornness == 8
+    limit = belief_ratio([[3, 4, 2]], told).exact
+    for prior in product(range(1, 7), repeat=4):
+        if sum(prior) <= 9:
+            one = Adversary.with_prior(DirichletPrior(tuple(map(float, prior)))).excluding([0, 1, 2], 4)
+            assert belief_ratio([[3, 4, 2]], one).exact <= limit

@@ -250,7 +250,6 @@ def test_extreme_rates():
         {"epsilon": 1, "delta": 1e-6, "k": 2.5},
         {"epsilon": 1, "delta": 1e-6, "k": float("inf")},
         {"epsilon": 1, "delta": 1e-6, "k": 10**12},
-        {"epsilon": 1, "delta": 1e-6},
         {"epsilon": 1, "delta": 1e-6, "k": 3, "beta": 0.1},
         {"epsilon": 0.1, "delta": 1e-6, "beta": 0.1, "selection_epsilon": 0.2},
     ],

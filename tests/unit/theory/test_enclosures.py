@@ -34,6 +34,7 @@ from incrowd.theory.crowd import (
 )
 from incrowd.theory.profile import ApproximateDP, Relation, amplify, to_replace_one
 from incrowd.theory.randomisation import (
+    Attribute,
     RetentionReplacement,
     TransitionMatrix,
     local_epsilon,
@@ -161,14 +162,19 @@ def retentions(g: random.Random) -> Case:
 def shuffled(g: random.Random) -> Case | None:
     """The central δ by both proofs, against Poisson's formula in balls."""
     sizes = [g.choice([2, 3, 5, 10, 100]) for _ in range(g.randrange(1, 4))]
-    laws = [RetentionReplacement(g.uniform(0.02, 0.7), size) for size in sizes]
+    laws: list[Attribute] = [RetentionReplacement(g.uniform(0.02, 0.7), size) for size in sizes]
+    if g.random() < 0.3:
+        size = g.choice([2, 3])
+        weights = [[g.randrange(1, 40) for _ in range(size)] for _ in range(size)]
+        laws[0] = TransitionMatrix([[Fraction(entry, sum(row)) for entry in row] for row in weights])
     records = int(math.exp(g.uniform(1, 16)))
     epsilon = local_epsilon(laws) * math.exp(g.uniform(-5, -0.1))
-    found = central_delta(laws, records, epsilon).by_bound
+    rate = g.choice([1.0, 1.0, g.uniform(0.01, 0.99)])
+    found = central_delta(laws, records, epsilon, rate).by_bound
     bound = g.choice(sorted(found))
     if found[bound] <= 1e-299:
         return None
-    enclosed = enclosures.central_delta(laws, records, epsilon, bound)
+    enclosed = enclosures.central_delta(laws, records, epsilon, bound, rate)
     return None if enclosed is None else (found[bound], enclosed)
 
 

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from incrowd.core.errors import ParameterError, UnreachableError
-from incrowd.theory import _excess, shuffling
+from incrowd.theory import _blanket, _excess, shuffling
 from incrowd.theory._excess import mean_excess
 from incrowd.theory.profile import Relation
-from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix, local_epsilon
+from incrowd.theory.randomisation import Attribute, RetentionReplacement, TransitionMatrix, local_epsilon
 from incrowd.theory.shuffling import (
     BLANKET,
     CLONES,
@@ -33,17 +33,18 @@ def randomised_response(epsilon: float, size: int) -> RetentionReplacement:
 
 def true_delta(matrix: np.ndarray, records: int, epsilon: float) -> float:
     """The largest hockey-stick divergence between shuffled neighbouring tables: every table, every pair."""
-    size = len(matrix)
+    inputs, size = matrix.shape
     outputs = list(itertools.combinations_with_replacement(range(size), records))
     index = {output: i for i, output in enumerate(outputs)}
     smaller = list(itertools.combinations_with_replacement(range(size), records - 1))
+    tables = itertools.combinations_with_replacement(range(inputs), records - 1)
     # joined[i, w]: which multiset arises when w joins the i-th smaller one
     joined = np.array([[index[tuple(sorted((*s, w)))] for w in range(size)] for s in smaller])
     largest = 0.0
-    for others in smaller:
+    for others in tables:
         law = others_law(matrix, others, smaller)
-        laws = np.zeros((size, len(outputs)))
-        for x in range(size):
+        laws = np.zeros((inputs, len(outputs)))
+        for x in range(inputs):
             np.add.at(laws[x], joined, law[:, None] * matrix[x])
         for p, q in itertools.permutations(laws, 2):
             largest = max(largest, float(np.maximum(0, p - math.exp(epsilon) * q).sum()))
@@ -52,12 +53,12 @@ def true_delta(matrix: np.ndarray, records: int, epsilon: float) -> float:
 
 def others_law(matrix: np.ndarray, others: tuple[int, ...], shapes: list[tuple[int, ...]]) -> np.ndarray:
     law = dict.fromkeys(shapes, 0.0)
-    for outputs in itertools.product(range(len(matrix)), repeat=len(others)):
+    for outputs in itertools.product(range(matrix.shape[1]), repeat=len(others)):
         law[tuple(sorted(outputs))] += math.prod(matrix[x, w] for x, w in zip(others, outputs, strict=True))
     return np.array(list(law.values()))
 
 
-def product_matrix(attributes: list[RetentionReplacement]) -> np.ndarray:
+def product_matrix(attributes: list[Attribute]) -> np.ndarray:
     matrix = np.ones((1, 1))
     for attribute in attributes:
         matrix = np.kron(matrix, attribute.matrix())
@@ -125,14 +126,30 @@ class TestNeverBelowTheTruth:
 
     @pytest.mark.parametrize("records", [1, 2, 3])
     @pytest.mark.parametrize("seed", range(3))
-    def test_any_matrix(self, seed: int, records: int) -> None:
+    def test_any_matrix(self, seed: int, records: int, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = np.random.default_rng(seed).dirichlet(np.ones(3), size=3) * 0.9 + 0.1 / 3
         matrix = TransitionMatrix(rows)
         for share in (0.0, 0.3, 0.7):
             epsilon = share * matrix.epsilon
             promise = central_delta([matrix], records, epsilon)
-            assert BLANKET not in promise.by_bound
-            assert true_delta(matrix.matrix(), records, epsilon) <= promise.delta
+            true = true_delta(matrix.matrix(), records, epsilon)
+            assert set(promise.by_bound) == {LOCAL, CLONES, BLANKET}
+            assert true <= min(promise.by_bound.values()) == promise.delta
+            monkeypatch.setattr(_blanket, "MOST_TRIED", 0)
+            assert promise.by_bound[BLANKET] <= central_delta([matrix], records, epsilon).by_bound[BLANKET] * (1 + 1e-6)
+            monkeypatch.undo()
+
+    @pytest.mark.parametrize("tried", [0, 256])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_two_matrices(self, seed: int, tried: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_blanket, "MOST_TRIED", tried)
+        rng = np.random.default_rng(seed)
+        attributes = [TransitionMatrix(rng.dirichlet(np.ones(2), size=2) * 0.9 + 0.05), RetentionReplacement(0.4, 2)]
+        attributes.append(TransitionMatrix(rng.dirichlet(np.ones(2), size=2) * 0.8 + 0.1))
+        local = local_epsilon(attributes)
+        for records, share in itertools.product((1, 2), (0.0, 0.3, 0.7)):
+            true = true_delta(product_matrix(attributes), records, share * local)
+            assert true <= central_delta(attributes, records, share * local).by_bound[BLANKET]
 
     def test_a_single_record_is_promised_what_it_has(self) -> None:
         """With one record there is nothing to hide among, and (*) is an equality."""
@@ -150,6 +167,59 @@ class TestNeverBelowTheTruth:
                 < true
                 <= central_delta([attribute], records, 0.4).delta
             )
+
+
+def with_absence(matrix: np.ndarray, rate: float) -> np.ndarray:
+    """What becomes of a record that is in the table with this probability only; the last output is to be left out."""
+    return np.column_stack((rate * matrix, np.full(len(matrix), 1 - rate)))
+
+
+class TestSampled:
+    """Each record is in the table with probability β; tables of n records, of which one is replaced."""
+
+    @pytest.mark.parametrize("records", [1, 2, 3])
+    @pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
+    def test_never_below_the_truth(self, rate: float, records: int) -> None:
+        for law in (randomised_response(1.5, 3), TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.4, 0.5]])):
+            for share in (0.0, 0.05, 0.3, 0.8):
+                epsilon = share * local_epsilon([law])
+                true = true_delta(with_absence(law.matrix(), rate), records, epsilon)
+                promise = central_delta([law], records, epsilon, rate)
+                assert true <= min(promise.by_bound.values()) == promise.delta
+
+    def test_of_one_record_it_is_exact(self) -> None:
+        law = randomised_response(1.5, 3)
+        true = true_delta(with_absence(law.matrix(), 0.25), 1, 0.3)
+        assert true <= central_delta([law], 1, 0.3, 0.25).by_bound[BLANKET] <= (1 + 1e-6) * true
+
+    def test_it_is_no_worse_than_the_theorem_on_samples_of_a_given_size(self) -> None:
+        """Balle, Barthe, Gaboardi 2018 for replace-one: m of n records, (ε,δ) gives (ln(1 + (e^ε−1)m/n), δm/n).
+
+        Given how many records are in it, such a table is a sample without replacement of that size.
+        """
+        laws, n, rate = [RetentionReplacement(0.4, 5)], 20_000, 0.1
+        m = int(n * rate * 1.05)
+        shuffled = central_epsilon(laws, m, 1e-6 * n / m).epsilon
+        theorem = math.log1p(math.expm1(shuffled) * m / n)
+        assert 0.5 * theorem < central_epsilon(laws, n, 1e-6, rate).epsilon < theorem
+
+    def test_more_is_promised_of_less(self) -> None:
+        laws = [RetentionReplacement(0.6, 4), TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])]
+        found = [central_epsilon(laws, 10**5, 1e-6, rate).epsilon for rate in (1.0, 0.5, 0.1, 0.01)]
+        assert found == sorted(found, reverse=True)
+        assert found[2] < found[0] / 2
+        assert central_delta(laws, 10**5, found[2], 0.1).delta <= 1e-6
+
+    def test_the_rate_itself_counts(self) -> None:
+        """A bound that forgot that the rate was higher would be below the truth."""
+        law, records, epsilon = randomised_response(2.0, 3), 3, 0.2
+        true = true_delta(with_absence(law.matrix(), 0.5), records, epsilon)
+        assert central_delta([law], records, epsilon, 0.2).delta < true
+
+    def test_bad_rates(self) -> None:
+        for rate in (0.0, -0.1, 1.5):
+            with pytest.raises(ParameterError):
+                central_epsilon([RetentionReplacement(0.5, 2)], 10, 1e-6, rate)
 
 
 class TestWorstPair:
@@ -339,11 +409,30 @@ class TestCentral:
         promise = central_epsilon(self.ATTRIBUTES, 1, 1e-9)
         assert promise.epsilon == pytest.approx(local_epsilon(self.ATTRIBUTES), rel=1e-3)
 
-    def test_a_mixture_of_matrices_is_left_to_clones(self) -> None:
+    def test_a_mixture_of_matrices_has_a_blanket(self) -> None:
         attributes = [self.ATTRIBUTES[0], TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])]
         promise = central_epsilon(attributes, 10**5, 1e-6)
-        assert promise.bound == CLONES
-        assert BLANKET not in promise.by_bound
+        assert promise.bound == BLANKET
+        assert promise.epsilon < promise.by_bound[CLONES] / 2
+
+    def test_a_written_out_retention_promises_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for tried in (0, 256):
+            monkeypatch.setattr(_blanket, "MOST_TRIED", tried)
+            written = [TransitionMatrix(attribute.matrix()) for attribute in self.ATTRIBUTES]
+            assert central_epsilon(written, 10**5, 1e-6).epsilon == pytest.approx(
+                central_epsilon(self.ATTRIBUTES, 10**5, 1e-6).epsilon, rel=2e-4
+            )
+
+    def test_large_matrices_promise_more_than_clones(self) -> None:
+        """Two attributes of 20 and 8 values that turn into near ones; a million records."""
+        near = [
+            TransitionMatrix(weights / weights.sum(axis=1, keepdims=True))
+            for size in (20, 8)
+            for weights in [0.5 ** np.abs(np.subtract.outer(np.arange(size), np.arange(size))) + 0.05]
+        ]
+        promise = central_epsilon(near, 10**6, 1e-6)
+        assert promise.bound == BLANKET
+        assert promise.epsilon < 0.4 * promise.by_bound[CLONES]
 
     def test_many_attributes(self) -> None:
         promise = central_epsilon([RetentionReplacement(0.1, size) for size in (2, 3, 5, 7) * 4], 10**6, 1e-6)

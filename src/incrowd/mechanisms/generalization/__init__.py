@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Publication, Tell
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.stated import (
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
+    from incrowd.recoding.fidelity import Told
 
 
 class GeneralizationMechanism(
@@ -44,6 +45,7 @@ class GeneralizationMechanism(
         FormField("time_limit", "seconds to look for the best"),
     )
     start: ClassVar = {"require": [{"k": "5"}]}
+    several_rows = True
     section = Generalization
     certificate = GeneralizationCertificate
     claimed = (
@@ -51,6 +53,10 @@ class GeneralizationMechanism(
         "that adversaries know no more than the policy says",
         "that a prior taken from an earlier table is what that table holds",
         "that distances of values are those of the policy's hierarchies, where these are in files",
+    )
+    in_use = (
+        "Every row is true at the level shown and can be counted as it is; `incrowd estimate` says how many may be "
+        "missing."
     )
     policy_note = """\
 # The policy as it was carried out, with the levels that were chosen: for review. CAUTION: they were chosen by looking
@@ -75,6 +81,16 @@ class GeneralizationMechanism(
 
         return spending(settings)
 
+    def remarks(
+        self,
+        settings: GeneralizationSettled,
+        table: Histogram,
+        made: Made[GeneralizationOutcome, GeneralizationStatement],
+    ) -> Iterable[str]:
+        from incrowd.mechanisms.generalization.draw import remarks
+
+        return remarks(settings.generalization, table, made.outcome)
+
     def together(self, settings: GeneralizationSettled, copies: int) -> Together | None:  # noqa: ARG002
         return None  # there is never more than one
 
@@ -98,10 +114,10 @@ class GeneralizationMechanism(
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: GeneralizationCertificate, table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: GeneralizationCertificate, published: Publication) -> Iterator[Check]:
         from incrowd.mechanisms.generalization.state import check_table
 
-        return check_table(certificate, table)
+        return check_table(certificate, published.table)
 
     def columns_needed(
         self, certificate: GeneralizationCertificate, by: Sequence[str] = (), **options: Any
@@ -111,24 +127,29 @@ class GeneralizationMechanism(
         return columns_needed(certificate, by, **options)
 
     def estimate(
-        self, certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str], **options: Any
+        self, certificate: GeneralizationCertificate, published: Publication, by: Sequence[str], **options: Any
     ) -> Estimates:
         from incrowd.mechanisms.generalization.estimate import estimate
 
-        return estimate(certificate, table, by, **options)
+        return estimate(certificate, published.table, by, **options)
+
+    def told(self, settings: GeneralizationSettled, made: Made[GeneralizationOutcome, GeneralizationStatement]) -> Told:
+        from incrowd.mechanisms.generalization.told import told
+
+        return told(settings, made)
 
     def public_report(
         self,
         policy: Policy,
         settings: GeneralizationSettled,
-        published: Histogram,
+        published: Publication,
         statement: GeneralizationStatement,
         *,
         void: str | None,
     ) -> bytes:
         from incrowd.mechanisms.generalization.report import public_report
 
-        return public_report(policy, settings, published, statement, void=void)
+        return public_report(policy, settings, published.table, statement, void=void)
 
     def internal_files(
         self,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PlainValidator, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
 from incrowd.domain import label_of
-from incrowd.mechanisms.generalization.requirements import About, FiniteNumber, unknown
+from incrowd.mechanisms.generalization.requirements import About, FiniteNumber, Knowing, unknown
 from incrowd.policy.fields import Character, Encoding, Finding, NamedFile, Section, Text, listed, read_each, refuse
 from incrowd.policy.reading import Place
 from incrowd.policy.values import FrozenMap, read_value
@@ -57,18 +58,65 @@ def _predicates(raw: Any) -> Any:
     for name, values in raw.items():
         negated = isinstance(values, Mapping) and set(values) == {"not"}
         group = listed(values["not"] if negated else values)
+        if isinstance(group, Mapping) and group and set(group) <= {"from", "to"}:
+            groups[str(name)] = _interval(str(name), group)
+            continue
         if not isinstance(group, list | tuple) or not group:
-            refuse([((name,), "must be a list of values, or 'not' and a list of values")])
+            refuse([((name,), "must be a list of values, 'not' and a list of values, or numbers 'from' and 'to'")])
         labels = tuple(read_each("text", [label_of(value) for value in group], read_value))
         groups[str(name)] = FrozenMap({"not": labels}) if negated else labels
     return FrozenMap(groups)
+
+
+def _interval(name: str, raw: Mapping[str, Any]) -> Mapping[str, float]:
+    """All numbers from one to another, both included; without an end, all from there on."""
+    found = {}
+    for key, number in raw.items():
+        try:
+            found[key] = float(number)
+        except (TypeError, ValueError):
+            refuse([((name, key), "must be a number")])
+    if found.get("from", float("-inf")) > found.get("to", float("inf")) or any(map(math.isnan, found.values())):
+        refuse([((name,), "must go from a lower number to a higher one")])
+    return FrozenMap(found)
+
+
+def named_values(group: Any, labels: Sequence[str]) -> tuple[str, ...]:
+    """The values that a group of a policy has: those listed, or those between two numbers; see `negated` for others."""
+    if not isinstance(group, Mapping):
+        return tuple(group)
+    if "not" in group:
+        return tuple(group["not"])
+    low, high = group.get("from", float("-inf")), group.get("to", float("inf"))
+    return tuple(label for label in labels if (number := _number(label)) is not None and low <= number <= high)
+
+
+def negated(group: Any) -> bool:
+    """Whether a group of a policy is made of all values but those named."""
+    return isinstance(group, Mapping) and "not" in group
+
+
+def _in_words(group: Any) -> str:
+    if not isinstance(group, Mapping):
+        return " or ".join(group)
+    if negated(group):
+        return f"other than {' or '.join(group['not'])}"
+    return " ".join(f"{key} {group[key]:g}" for key in ("from", "to") if key in group)
+
+
+def _number(label: str) -> float | None:
+    try:
+        return float(label)
+    except ValueError:
+        return None
 
 
 FAMILIES = ("values", "negations", "subsets")
 
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _VALUES = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
-_GROUP = {"anyOf": [_VALUES, {"type": "object", "properties": {"not": _VALUES}, "required": ["not"]}]}
+_BETWEEN = {"type": "object", "properties": {"from": {"type": "number"}, "to": {"type": "number"}}, "minProperties": 1}
+_GROUP = {"anyOf": [_VALUES, {"type": "object", "properties": {"not": _VALUES}, "required": ["not"]}, _BETWEEN]}
 Weights = Annotated[Mapping[str, float], PlainValidator(_weights), WithJsonSchema(_NUMBERS)]
 Shape = Annotated[
     Any, PlainValidator(_shape), WithJsonSchema({"anyOf": [{"const": "uniform", "type": "string"}, _NUMBERS]})
@@ -79,6 +127,22 @@ PredicateSpec = Annotated[
     WithJsonSchema(
         {"anyOf": [{"enum": list(FAMILIES), "type": "string"}, {"type": "object", "additionalProperties": _GROUP}]}
     ),
+]
+
+
+def _texts(raw: Any) -> Any:
+    group = listed(raw)
+    return [label_of(value) for value in group] if isinstance(group, list | tuple) else group
+
+
+def _people(raw: Any) -> Any:
+    if not isinstance(raw, Mapping) or not raw:
+        raise ValueError("must give values of columns: {sex: [F], age: {from: 65}}")
+    return _predicates(raw)
+
+
+PeopleSpec = Annotated[
+    Any, PlainValidator(_people), WithJsonSchema({"type": "object", "additionalProperties": _GROUP, "minProperties": 1})
 ]
 
 
@@ -120,6 +184,15 @@ class AdversarySpec(Section):
         default="values", description="What she must not learn: values, negations, subsets, or groups of values."
     )
     sensitive: About
+    knowing: Knowing
+    whom: PeopleSpec | None = Field(
+        default=None,
+        alias="for",
+        description="The people whom it is about, by values of columns that are not sensitive; everyone if not given.",
+    )
+    knows_not: Annotated[tuple[str, ...], BeforeValidator(_texts)] = Field(
+        default=(), description="Values that she knows a person does not have."
+    )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -153,11 +226,40 @@ class AdversarySpec(Section):
         if self.shape is None and self.stubbornness is not None and self.stubbornness < len(labels):
             yield (*place, "stubbornness"), f"must be at least {len(labels)}, which is 1 for each value"
         for name, group in self.predicates.items() if isinstance(self.predicates, Mapping) else ():
-            values = group["not"] if isinstance(group, Mapping) else group
+            values = named_values(group, labels)
             here = (*place, "predicates", name)
             yield from unknown(here, values, labels)
-            if set(labels) <= set(values):
+            if not values:
+                yield here, "is about numbers, and none of the column's values is one of them"
+            elif set(labels) <= set(values):
                 yield here, "names every value, so everyone knows it anyway"
+            elif self.knows_not and not 0 < len(self.left(group, labels)) < len(self.possible(labels)):
+                yield here, "is known already by whom knows that it is none of 'knows_not'; leave it out"
+        yield from unknown((*place, "knows_not"), self.knows_not, labels)
+        if self.knows_not and len(self.possible(labels)) < 2:
+            yield (*place, "knows_not"), "must leave two values at least, else there is nothing to learn"
+        if self.knows_not and self.earlier_table is not None:
+            yield (*place, "knows_not"), "goes with 'prior', 'shape' or 'stubbornness' only"
+
+    def concerned(self, column: str, labels: Sequence[str]) -> list[str]:
+        """The values of a column that the people have whom it is about."""
+        group = (self.whom or {})[column]
+        named = named_values(group, labels)
+        return [label for label in labels if (label in named) != negated(group)]
+
+    @property
+    def whom_in_words(self) -> str:
+        """The people whom it is about."""
+        return " and ".join(f"{name} {_in_words(group)}" for name, group in sorted((self.whom or {}).items()))
+
+    def possible(self, labels: Sequence[str]) -> list[str]:
+        """The values that she thinks possible."""
+        return [label for label in labels if label not in self.knows_not]
+
+    def left(self, group: Any, labels: Sequence[str]) -> list[str]:
+        """What a group of values has of those that she thinks possible."""
+        named = named_values(group, labels)
+        return [label for label in self.possible(labels) if (label in named) != negated(group)]
 
 
 def _unlike(place: Place, weights: Mapping[str, float], labels: Sequence[str], *, every: bool) -> Iterator[Finding]:

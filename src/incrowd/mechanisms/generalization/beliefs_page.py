@@ -216,9 +216,8 @@ def requirements(demands: Sequence[Demand], groups: Groups) -> Html:
     for demand in demands:
         found = demand.requirement.measure(groups.of(demand))
         group = found.group
-        cells = ", ".join(
-            "missing" if (text := c.labels[int(c.codes[group])]) is None else text for c in groups.shown.columns
-        )
+        shown = groups.seen_by(demand).shown.columns
+        cells = ", ".join("missing" if (text := c.labels[int(c.codes[group])]) is None else text for c in shown)
         rows.append([demand.name, exactly(float(demand.requirement.limit)), _reached(found), label(cells)])
     return table("Requirements", ["requirement", "limit", "reached", "by the group"], rows, numbers=(1, 2))
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from incrowd.core.errors import InternalError
+from incrowd.core.errors import InternalError, PolicyError
+from incrowd.hierarchy import Hierarchy
 from incrowd.mechanisms.generalization import requirements as asked
 from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec
-from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.mechanisms.generalization.section import Generalization, named
+from incrowd.recoding.apart import Concerned
 from incrowd.recoding.demands import Demand
 from incrowd.theory.adversaries import Adversary, DirichletPrior
 from incrowd.theory.beliefs import Predicate
@@ -38,6 +40,8 @@ def demands_of(
     *,
     seen: Callable[[int], Sequence[int]],
     tree: Callable[[str], Tree],
+    hierarchy: Callable[[str], Hierarchy],
+    rows: int = 1,
 ) -> tuple[Demand, ...]:
     """All that a policy asks for: adversaries first, in the policy's order.
 
@@ -46,24 +50,65 @@ def demands_of(
         labels: the values of each sensitive column, as they are published.
         seen: how many people of each value the earlier table of an adversary holds, by her number.
         tree: the levels of a sensitive column above the one at which it is published.
+        hierarchy: that of another column, from its declared values on.
+        rows: how many rows one person has at most.
 
     Raises:
+        PolicyError: people may have several rows, and something but the size of groups is asked for.
         UnreachableError: an adversary of whom nothing is known (class IV).
     """
-    sensitive = list(labels)
+    sensitive, labels = list(labels), release.values(labels)
     found = []
+    if rows > 1 and not all(isinstance(spec, asked.GroupSize) for spec in (*release.adversaries, *release.require)):
+        raise PolicyError(
+            "Where a person may have several rows, only the size of groups (k) can be required: other requirements and "
+            "beliefs count rows, of which one person can supply all with a value, or several values.",
+            code="policy-invalid",
+            remedy="Let one row of each person count (people: at_most: 1), or require 'k' alone.",
+        )
     for number, spec in enumerate(release.adversaries):
-        column = str(release.about(spec, sensitive))
+        asked_about, column = str(release.about(spec, sensitive)), release.column(spec, sensitive)
         values = _named(labels[column])
         adversary = _adversary(spec, values, lambda number=number: seen(number))  # type: ignore[misc]
-        predicates = _predicates(spec.predicates, values)
+        predicates = _predicates(spec, values)
+        together, possible = _together(spec), None
+        if spec.knows_not:
+            possible = tuple(map(values.index, spec.possible(values)))
+            adversary, together = adversary.excluding(possible, len(values)), together or (column,)
         ratio = BeliefRatio(spec.belief_ratio, adversary, predicates, release.called(number))
-        found.append(Demand(ratio, column))
+        people = _people(spec, hierarchy)
+        found.append(Demand(ratio, asked_about, None, together, spec.knowing, possible, people))
     for required in release.require:
         about = release.about(required, sensitive)
         values = _named(labels[about]) if about is not None else []
-        found.append(Demand(_requirement(required, values, about, tree), about))
+        requirement = _requirement(required, values, about, tree)
+        if isinstance(requirement, KAnonymity):
+            requirement = KAnonymity.of_people(requirement.k, rows)
+        if isinstance(required, asked.GroupSize):
+            found += [Demand(requirement, None, names) for names in required.sets] or [Demand(requirement)]
+        else:
+            found.append(Demand(requirement, about, None, _together(required), required.knowing))
     return tuple(found)
+
+
+def _people(spec: AdversarySpec, hierarchy: Callable[[str], Hierarchy]) -> Concerned | None:
+    """Whom an adversary's entry is about, by all labels that such a person may be shown with."""
+    if spec.whom is None:
+        return None
+    found = []
+    for name in sorted(spec.whom):
+        levels = hierarchy(name).levels
+        values = _named(levels[0].labels)
+        inside = {values.index(value) for value in spec.concerned(name, values)}
+        codes = [code for code, value in enumerate(levels[0].to.tolist()) if value in inside]
+        found.append((name, frozenset(level.labels[int(level.to[code])] for level in levels for code in codes)))
+    return Concerned(f"people with {spec.whom_in_words}", tuple(found))
+
+
+def _together(spec: Any) -> tuple[str, ...]:
+    """The sensitive columns that are looked at together, if these are several."""
+    names = named(spec)
+    return names if len(names) > 1 else ()
 
 
 def _named(labels: Sequence[str | None]) -> list[str]:
@@ -89,18 +134,15 @@ def _adversary(spec: AdversarySpec, values: Sequence[str], seen: Callable[[], Se
     return Adversary.with_stubbornness(spec.stubbornness or 1.0, known_records=known)
 
 
-def _predicates(written: Any, values: Sequence[str]) -> Any:
-    if isinstance(written, str):
-        return written
-    found = []
+def _predicates(spec: AdversarySpec, values: Sequence[str]) -> Any:
+    if isinstance(spec.predicates, str):
+        return spec.predicates
+    possible = spec.possible(values)
     # By name, as a certificate has them: JSON knows no order of keys, and the promise must read the same from there.
-    for name, group in sorted(written.items()):
-        if isinstance(group, Mapping):
-            chosen = Predicate(tuple(map(values.index, group["not"]))).negation(len(values))
-            found.append(Predicate(chosen.values, name))
-        else:
-            found.append(Predicate(tuple(map(values.index, group)), name))
-    return tuple(found)
+    return tuple(
+        Predicate(tuple(map(possible.index, spec.left(group, values))), name)
+        for name, group in sorted(spec.predicates.items())
+    )
 
 
 def _requirement(spec: Any, values: Sequence[str], about: str | None, tree: Callable[[str], Tree]) -> Requirement:

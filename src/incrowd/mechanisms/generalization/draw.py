@@ -15,12 +15,13 @@ have had, and how many records were left out, leaves this module only inside
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from incrowd.core.errors import DataError, InternalError
+from incrowd.core.errors import DataError, IncrowdError, InternalError
+from incrowd.core.numbers import count, number
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Made,
@@ -29,7 +30,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled, Node
 from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.generalization.withstanding import Said, reached, state
-from incrowd.recoding.demands import Demands, Groups, groups_of, suppress
+from incrowd.recoding.demands import Demands, Groups, groups_of
 from incrowd.recoding.mondrian import mondrian
 from incrowd.recoding.search import Found, generalize, search
 from incrowd.recoding.utility import information_kept
@@ -40,6 +41,9 @@ MINIMAL_AMONG, MINIMAL_WORK = 20_000, 200_000_000
 
 It may take a look at every node, and must not use up the time that the search for the best one has.
 """
+_QUICK = 400_000  # cells times columns that are recoded locally within seconds
+_LITTLE = 0.05  # a loss of information that nobody needs to make smaller
+_LESS = 0.95  # of the loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,14 +155,18 @@ def look_around(
 
 def _looked_at(node: Node, groups: Groups, settings: GeneralizationSettings, room: int) -> LatticeTable:
     sizes = groups.shown.counts
-    out = suppress([(demand.requirement, groups.of(demand)) for demand in settings.demands], room)
+    out = groups.left_out(settings.demands, room)
     left_out = None if out is None or out.all() else int(sizes[out].sum())
     stays = np.ones(len(sizes), dtype=np.bool_) if out is None or left_out is None else ~out
+    left = groups.only(stays)
     measures, keeps = [], []
     for demand in settings.demands:
-        measure = demand.requirement.measure(groups.of(demand)[stays])
-        measures.append(measure.ratio if isinstance(measure, BeliefAudit) else measure.value)
-        alone = suppress([(demand.requirement, groups.of(demand))], room)
+        counts = left.of(demand)
+        measure = demand.requirement.measure(counts) if counts.any() else None
+        measures.append(
+            1.0 if measure is None else measure.ratio if isinstance(measure, BeliefAudit) else measure.value
+        )
+        alone = groups.left_out([demand], room)
         keeps.append(alone is not None and not bool(alone.all()))
     return LatticeTable(
         node, len(sizes), tuple(measures), tuple(keeps), left_out, _information(node, groups.shown, settings)
@@ -189,7 +197,7 @@ def draw(
     settings = settled.generalization
     groups = groups_of(outcome.published, settings.quasi, settings.sensitive)
     for demand in settled.demands:
-        if not demand.requirement.holds(groups.of(demand)):
+        if groups.failing(demand):
             raise InternalError("the table found does not withstand what it must")
     said = Said(
         release=settled.release,
@@ -200,5 +208,27 @@ def draw(
         seen=settled.seen,
         trees=settled.trees,
         dropping=settled.dropping,
+        persons=settled.persons,
     )
     return Made(outcome.published, outcome.levels, state(said, reached(settled.demands, groups)), outcome)
+
+
+def remarks(settings: GeneralizationSettings, table: Histogram, outcome: GeneralizationOutcome) -> Iterator[str]:
+    """How many were left out, and whether recoding locally would have lost less, where that is quickly found."""
+    left_out = table.total - outcome.published.total
+    if settings.local:
+        return
+    yield f"{count(left_out, 'record was', 'records were')} left out, of {table.total:,}."
+    fixed = any(name in settings.fixed for name in settings.quasi)
+    if fixed or outcome.loss < _LITTLE or len(table) * len(settings.quasi) > _QUICK:
+        return
+    searched = settings.searched(table)
+    try:
+        local = mondrian(searched, settings.hierarchies, settings.demands)
+    except IncrowdError:  # names that are the same at two levels, or a requirement that needs all
+        return
+    if local.loss < _LESS * outcome.loss:
+        yield (
+            f"`recoding: local` would lose less: {number(local.loss, 3)} of the information instead of "
+            f"{number(outcome.loss, 3)}, and would leave nobody out; its extreme values are protected less."
+        )

@@ -1,45 +1,145 @@
-"""What can be counted in a generalized table."""
+"""What can be counted in a generalized table.
+
+**Intervals.** Published records are true. Of n records, at most the share s that the policy allows was left out, so of
+p published ones at most s·p/(1 − s) are missing; all of them may be of any one cell. Under local recoding a record is
+shown by a node of each column's hierarchy. It surely is of a cell if its nodes lie within those of the cell, and may
+be if each of its nodes lies within or above.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import (
-    Estimates,
-    section_of,
-)
+from incrowd.mechanisms.base import section_of
+from incrowd.mechanisms.declared import held_columns
+from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.stated import GeneralizationCertificate
+from incrowd.mechanisms.tabulating import MIDDLES, MOST_LISTED, Grid, NumberSpread
+from incrowd.recoding.mondrian import within
+from incrowd.theory._groups import as_written
+from incrowd.theory.intervals import ANY, calibrated, extreme_mean
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class CountedCell:
-    """One cell of a cross-tabulation.
+def estimate(
+    certificate: GeneralizationCertificate,
+    table: Histogram,
+    by: Sequence[str],
+    *,
+    mean: str | None = None,
+    total: tuple[int, int] | None = None,
+) -> Estimates:
+    """A cross-tabulation by some columns: records are true, so they are counted.
 
-    Attributes:
-        values: the labels of the columns asked for, None for missing.
-        estimate: the people of this cell in the published table.
-        standard_error: 0, since nothing was drawn at random.
+    Args:
+        certificate: of the release.
+        table: its records.
+        by: the columns; they are there.
+        mean: a column whose mean is wanted in each group.
+        total: an interval for the number of people of all cells, if it is known.
     """
-
-    values: tuple[str | None, ...]
-    estimate: float
-    standard_error: float = 0.0
-
-
-def estimate(certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str]) -> Estimates:
-    """A cross-tabulation by some columns: records are true, so they are counted."""
-    cells = table.project(by)
+    grid = Grid.of(table, by)
+    shown = grid.summed(table.counts).astype(np.int64)
+    missing = left_out_at_most(section_of(certificate, Generalization).suppression, table.total)
+    if total is not None:
+        missing = max(min(missing, total[1] - table.total), 0)
+    low, high = _ends(certificate, table, by, grid, shown)
+    high = high + missing
+    if total is not None:
+        low, high = calibrated((low, high), (table.total - (high - missing), table.total - low + missing), total)
     rows = tuple(
-        CountedCell(tuple(cells[name].labels[int(cells[name].codes[i])] for name in by), float(cells.counts[i]))
-        for i in range(len(cells))
+        EstimatedCell(
+            values,
+            float(shown[i]) if shown[i] or low[i] == high[i] else None,
+            0.0 if low[i] == high[i] else None,
+            int(low[i]),
+            int(high[i]),
+        )
+        for i, values in enumerate(grid.values())
     )
+    notes = _notes(certificate, missing, grid)
+    means: tuple[GroupMean, ...] = ()
+    if mean is not None:
+        means = _means(certificate, table, by, mean, missing)
+        notes.append(MIDDLES)
+    return Estimates(by=tuple(by), rows=rows, notes=tuple(notes), means=means)
+
+
+def left_out_at_most(share: float, published: int) -> int:
+    """How many records were left out at the most, if these are published and no more than a share was left out."""
+    part = as_written(share)
+    return int(part * published / (1 - part)) if part < 1 else ANY
+
+
+def _notes(certificate: GeneralizationCertificate, missing: int, grid: Grid) -> list[str]:
     notes = ["Counts of the published records. They are true, but for what a label covers nothing more is known."]
     release = section_of(certificate, Generalization)
-    if release.suppression:
-        notes.append(f"Up to {release.suppression:.3g} of the table's records may have been left out, in whole groups.")
+    if missing:
+        notes.append(
+            f"Up to {release.suppression:.3g} of the table's records may have been left out, in whole groups: at most "
+            f"{missing:,}. All of them may be of any one row, and high allows for that; low to high holds for certain."
+        )
     if release.recoding == "local":
-        notes.append("Recoding is local: a label may cover others of the same column, which are counted apart.")
-    return Estimates(tuple(by), rows, tuple(notes))
+        notes.append(
+            "Recoding is local: a label may cover others of the same column, which are counted apart. Low counts the "
+            "records that surely are of a row, high those that may be."
+        )
+    if grid.unlisted:
+        notes.append(f"{grid.unlisted:,} declared cells of which no record is published are not listed.")
+    return notes
+
+
+def _ends(
+    certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str], grid: Grid, shown: Ints
+) -> tuple[Ints, Ints]:
+    """How many of the published records surely are of each cell, and how many may be."""
+    local = [name for name in by if name not in certificate.mechanism.levels]
+    if not local:
+        return shown, shown
+    if grid.unlisted or any(len(labels) ** 2 > 50 * MOST_LISTED for labels in grid.labels):
+        return shown, np.full_like(shown, table.total)
+    held = held_columns(certificate)
+    surely = maybe = shown.reshape([len(labels) for labels in grid.labels]).astype(np.float64)
+    for axis, (name, labels) in enumerate(zip(by, grid.labels, strict=True)):
+        if name not in local:
+            continue
+        inside: NDArray[np.bool_] = np.eye(len(labels), dtype=np.bool_)
+        touching: NDArray[np.bool_] = np.ones_like(inside)  # if the hierarchy is in a file, any may cover any other
+        if name in held and held[name].whole and held[name].in_order:
+            inside = within(held[name].hierarchy)
+            touching = inside | inside.T
+        surely, maybe = (
+            np.moveaxis(np.tensordot(relation.astype(np.float64), cells, (1, axis)), 0, axis)
+            for relation, cells in ((inside, surely), (touching, maybe))
+        )
+    return surely.ravel().astype(np.int64), maybe.ravel().astype(np.int64)
+
+
+def _means(
+    certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str], column: str, missing: int
+) -> tuple[GroupMean, ...]:
+    spread = NumberSpread.of(certificate, table, by, column)
+    values = spread.numbers
+    means = []
+    for group, counts in zip(spread.groups.values(), spread.counts, strict=True):
+        people = float(counts.sum())
+        if not people:
+            means.append(GroupMean(group, None, None, None, None, 0.0))
+            continue
+        # The one value at an end is had by all who are missing, or by none.
+        low, high = (_with_missing(values, counts, missing, largest=side) for side in (False, True))
+        means.append(GroupMean(group, float(counts @ values) / people, 0.0 if low == high else None, low, high, people))
+    return tuple(means)
+
+
+def _with_missing(values: Floats, counts: Floats, missing: int, *, largest: bool) -> float:
+    more = np.zeros(len(values))
+    more[np.argmax(values) if largest else np.argmin(values)] = missing
+    return extreme_mean(values, counts, more, largest=largest)

@@ -7,7 +7,7 @@ rest of the lattice are not even passed to it.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, exactly, number, number_up, percent
@@ -28,7 +28,6 @@ from incrowd.mechanisms.generalization.settle import GeneralizationSettings, Gen
 from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
-from incrowd.recoding import utility
 from incrowd.recoding.demands import Groups, groups_of
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
@@ -58,7 +57,7 @@ def public_report(
     """
     settings = settled.generalization
     groups = groups_of(published, settings.quasi, settings.sensitive)
-    if any(not demand.requirement.holds(groups.of(demand)) for demand in settled.demands):
+    if any(groups.failing(demand) for demand in settled.demands):
         raise InternalError("a report was asked for on a table that does not withstand what it must")
     feared = [demand for demand in settled.demands if demand.belief is not None]
     sections = [
@@ -126,8 +125,12 @@ def _promise(
     number_of = 0
     for demand in settled.demands:
         if (belief := demand.belief) is not None and demand.sensitive is not None:
-            labels = published[demand.sensitive].labels
-            parts += adversary(belief, demand.sensitive, labels, groups, read=number_of in settled.seen)
+            labels, seen = _values(settled, published)[demand.sensitive], groups.seen_by(demand)
+            parts += (
+                adversary(belief, demand.sensitive, labels, seen, read=number_of in settled.seen)
+                if seen.shown.total
+                else [paragraph(f"Of the people whom {belief.against} is feared for, none can be in this table.")]
+            )
             number_of += 1
     others = [demand for demand in settled.demands if demand.belief is None]
     if others:
@@ -137,6 +140,11 @@ def _promise(
             paragraph("These are facts that can be counted. They say nothing about what anyone believes."),
         ]
     return [*parts, paragraph(tag("small", statement.promise.grounds))]
+
+
+def _values(settled: GeneralizationSettled, published: Histogram) -> Mapping[str, Sequence[str | None]]:
+    """The values of sensitive columns, and of combinations that something is demanded about."""
+    return settled.release.values({name: published[name].labels for name in settled.generalization.sensitive})
 
 
 def _groups(settled: GeneralizationSettled, groups: Groups) -> list[Content]:
@@ -149,9 +157,9 @@ def _groups(settled: GeneralizationSettled, groups: Groups) -> list[Content]:
         group_sizes(groups),
     ]
     parts += [
-        ratios_by_group(belief, demand.sensitive, groups)
+        ratios_by_group(belief, demand.sensitive, groups.seen_by(demand))
         for demand in settled.demands
-        if (belief := demand.belief) is not None and demand.sensitive is not None
+        if (belief := demand.belief) is not None and demand.sensitive is not None and groups.seen_by(demand).shown.total
     ]
     return parts
 
@@ -278,7 +286,6 @@ def internal_report(
         recodes = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in attributes}
         recoded = table.recode(recodes)
         c = Comparison(table, recodes, recoded, made.published, whole=recoded)
-        facts.append(Fact("information kept", percent(utility.information_kept(c)), "of all columns"))
         sections += [
             PageSection("loss", "How much information is left", tuple(comparison.measures(c))),
             PageSection(
@@ -344,8 +351,9 @@ def _worst(settled: GeneralizationSettled, groups: Groups, published: Histogram)
     parts: list[Content] = [paragraph("Groups of the published table, worst first.")]
     for demand in settled.demands:
         if (belief := demand.belief) is not None and demand.sensitive is not None:
-            labels = published[demand.sensitive].labels
-            parts.append(worst_groups(belief, demand.sensitive, labels, groups, most=12))
+            labels, seen = _values(settled, published)[demand.sensitive], groups.seen_by(demand)
+            if seen.shown.total:
+                parts.append(worst_groups(belief, demand.sensitive, labels, seen, most=12))
     others = [demand for demand in settled.demands if demand.belief is None]
     if others:
         parts.append(requirements(others, groups))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -12,14 +12,33 @@ from incrowd.policy.reading import Place
 
 FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
 About = Annotated[
-    Text | None, Field(default=None, description="The sensitive column it is about, if there is more than one.")
+    Text | tuple[Text, ...] | None,
+    Field(
+        default=None,
+        description="The sensitive column it is about, if there is more than one; or several, to look at together.",
+    ),
 ]
+Knowing = Annotated[
+    tuple[Text, ...],
+    BeforeValidator(listed),
+    Field(default=(), description="Other sensitive columns that are taken to be known: groups are split by them."),
+]
+
+
+def _sets(raw: Any) -> Any:
+    """One set may be written without the outer brackets."""
+    return [raw] if isinstance(raw, list | tuple) and raw and not isinstance(raw[0], list | tuple) else raw
 
 
 class GroupSize(Section):
     """k-anonymity."""
 
     k: int = Field(ge=1, description="The least number of records in a group.")
+    sets: Annotated[tuple[tuple[Text, ...], ...], BeforeValidator(_sets)] = Field(
+        default=(),
+        alias="for",
+        description="Sets of columns, each of which makes groups by itself; all columns together if not given.",
+    )
 
 
 class Diversity(Section):
@@ -30,6 +49,7 @@ class Diversity(Section):
         default="distinct", description="Values are counted, or weighed by the entropy."
     )
     sensitive: About
+    knowing: Knowing
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -46,6 +66,7 @@ class RecursiveDiversitySpec(Section):
     )
     l: int = Field(ge=2, description="From which value on, the most frequent one being the first.")  # noqa: E741
     sensitive: About
+    knowing: Knowing
 
 
 class Share(Section):
@@ -58,6 +79,7 @@ class Share(Section):
         default=None, description="The values that the limit is for; all of them if not given."
     )
     sensitive: About
+    knowing: Knowing
 
 
 class Closeness(Section):
@@ -68,6 +90,7 @@ class Closeness(Section):
         default="equal", description="Values are equally far apart, in the order of the domain, or as in the hierarchy."
     )
     sensitive: About
+    knowing: Knowing
 
 
 class Likeness(Section):
@@ -80,6 +103,7 @@ class Likeness(Section):
         default=False, description="And, for frequent values, by the logarithm of the share at most."
     )
     sensitive: About
+    knowing: Knowing
 
 
 class DisclosureSpec(Section):
@@ -89,6 +113,7 @@ class DisclosureSpec(Section):
         description="What the logarithm of a share in a group by the share in the table stays below."
     )
     sensitive: About
+    knowing: Knowing
 
 
 REQUIREMENTS: Members = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field
 
-from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable
+from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable, named_values
 from incrowd.mechanisms.generalization.measures import Minimise
 from incrowd.mechanisms.generalization.requirements import (
     REQUIREMENTS,
@@ -23,6 +25,12 @@ from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
 
 Labels = Sequence[str | None]
+
+TOGETHER = " & "
+"""Between the names of columns, and the values, that are looked at together."""
+
+MOST_COMBINED = 10_000
+"""More combinations of sensitive values than these are refused."""
 
 
 def _one(raw: Any) -> Any:
@@ -93,20 +101,104 @@ class Generalization(ReleaseSection):
             ]
         sensitive = [name for name, attribute in attributes.items() if attribute.role == "sensitive"]
         for place, spec in self._about_values():
-            if spec.sensitive is not None and spec.sensitive not in sensitive:
+            if any(name not in sensitive for name in named(spec)):
                 findings.append(((*place, "sensitive"), "is not a column with the role 'sensitive'"))
             elif spec.sensitive is None and not sensitive:
                 findings.append((place, "is about a sensitive column, and no attribute has the role 'sensitive'"))
             elif spec.sensitive is None and len(sensitive) > 1:
                 findings.append((place, "say which of the sensitive columns it is about: give 'sensitive'"))
+        quasi = [name for name, attribute in attributes.items() if attribute.role == "quasi"]
+        findings += [*self._unfit_sets(quasi), *self._unfit_looks(sensitive), *self._unfit_people(attributes)]
         if findings:
             return findings
         known = {name: declared_labels(attributes[name]) for name in sensitive}
         return self.mismatched({name: labels for name, labels in known.items() if labels is not None}, sensitive)
 
+    def _unfit_sets(self, quasi: Sequence[str]) -> Iterator[Finding]:
+        for number, spec in enumerate(self.require):
+            for place, names in enumerate(spec.sets if isinstance(spec, GroupSize) else ()):
+                at = ("release", "require", number, "for", place)
+                if not names or any(name not in quasi for name in names):
+                    yield at, "must name columns with the role 'quasi'"
+                elif len(set(names)) < len(names):
+                    yield at, "names a column twice"
+                elif self.recoding == "local":
+                    yield at, "a local recoding shows one column at many levels; leave 'for' out, or recode full_domain"
+
+    def _unfit_people(self, attributes: Mapping[str, Attribute]) -> Iterator[Finding]:
+        for number, spec in enumerate(self.adversaries):
+            for name in spec.whom or ():
+                at = ("release", "adversaries", number, "for", name)
+                attribute = attributes.get(name)
+                if attribute is None or attribute.role != "quasi":
+                    yield at, "must be a column with the role 'quasi'"
+                elif self.recoding == "local":
+                    yield at, "a local recoding looks at all people alike; recode full_domain"
+
+    def unknown_people(self, values: Mapping[str, Labels | None]) -> list[Finding]:
+        """What is said of people that does not fit the values of their columns, as they are declared.
+
+        Args:
+            values: of the columns that are not sensitive; None where they, or their levels, are in a file.
+        """
+        findings: list[Finding] = []
+        for number, spec in enumerate(self.adversaries):
+            for name, group in (spec.whom or {}).items():
+                at, labels = ("release", "adversaries", number, "for", name), values[name]
+                if labels is None:
+                    text = "has its values or levels in a file, so that a certificate could not show who may be where"
+                    findings.append((at, text))
+                    continue
+                known = [MISSING if label is None else label for label in labels]
+                findings += unknown(at, named_values(group, known), known)
+                if not spec.concerned(name, known):
+                    findings.append((at, "is nobody"))
+        return findings
+
+    def _unfit_looks(self, sensitive: Sequence[str]) -> Iterator[Finding]:
+        for place, spec in self._about_values():
+            names, known = named(spec), spec.knowing
+            if len(set(names)) < len(names):
+                yield (*place, "sensitive"), "names a column twice"
+            if any(name not in sensitive for name in known):
+                yield (*place, "knowing"), "is not a column with the role 'sensitive'"
+            elif set(known) & set(names or sensitive[:1]):
+                yield (*place, "knowing"), "is what is to be learned; it cannot be known as well"
+            if self.recoding == "local" and (len(names) > 1 or known or getattr(spec, "knows_not", ())):
+                yield place, "a local recoding looks at one sensitive column at a time; recode full_domain"
+            if len(names) > 1 and getattr(spec, "earlier_table", None) is not None:
+                yield (*place, "earlier_table"), "has one column; give the 'prior' or 'shape' of the combinations"
+            if len(names) > 1 and getattr(spec, "distance", None) == "hierarchical":
+                yield (*place, "distance"), "combinations of columns have no hierarchy"
+
     def about(self, spec: Any, sensitive: Sequence[str]) -> str | None:
-        """The sensitive column that an adversary or a requirement is about; None for sizes of groups."""
-        return None if isinstance(spec, GroupSize) else spec.sensitive or sensitive[0]
+        """What an adversary or a requirement is about: a sensitive column, or combinations by the name they have here.
+
+        None for sizes of groups.
+        """
+        if isinstance(spec, GroupSize):
+            return None
+        excluded = getattr(spec, "knows_not", ())
+        return self.column(spec, sensitive) + (f" if not {' or '.join(excluded)}" if excluded else "")
+
+    def column(self, spec: Any, sensitive: Sequence[str]) -> str:
+        """The same, whatever an adversary knows a person not to have."""
+        return TOGETHER.join(named(spec)) or sensitive[0]
+
+    def values(self, labels: Mapping[str, Labels]) -> dict[str, Labels]:
+        """The values of sensitive columns, and of combinations of them that something is demanded about."""
+        found = dict(labels)
+        for _, spec in self._about_values():
+            names = named(spec)
+            if len(names) > 1 and all(name in labels for name in names):
+                each = [[MISSING if value is None else value for value in labels[name]] for name in names]
+                found[TOGETHER.join(names)] = [TOGETHER.join(values) for values in itertools.product(*each)]
+        sensitive = list(labels)
+        for spec in self.adversaries:
+            if spec.knows_not and sensitive and (column := self.column(spec, sensitive)) in found:
+                values = [MISSING if value is None else value for value in found[column]]
+                found[str(self.about(spec, sensitive))] = spec.possible(values)
+        return found
 
     def mismatched(self, labels: Mapping[str, Labels], sensitive: Sequence[str]) -> list[Finding]:
         """What does not fit the values of the sensitive columns, as they are published.
@@ -115,12 +207,19 @@ class Generalization(ReleaseSection):
             labels: the values of those columns whose values are known.
             sensitive: all sensitive columns.
         """
+        if any(self._sizes(labels, spec) > MOST_COMBINED for _, spec in self._about_values()):
+            return [(("release",), f"a demand is about more than {MOST_COMBINED:,} combinations of sensitive values")]
+        known = self.values(labels)
         return [
             finding
             for place, spec in self._about_values()
-            if (column := self.about(spec, sensitive)) in labels
-            for finding in _unlike(place, spec, [MISSING if v is None else v for v in labels[str(column)]])
+            if (column := self.column(spec, sensitive)) in known
+            for finding in _unlike(place, spec, [MISSING if v is None else v for v in known[column]])
         ]
+
+    def _sizes(self, labels: Mapping[str, Labels], spec: Any) -> int:
+        names = named(spec)
+        return math.prod(len(labels.get(name, ())) for name in names) if len(names) > 1 else 0
 
     def _about_values(self) -> Iterator[tuple[Place, Any]]:
         yield from ((("release", "adversaries", number), spec) for number, spec in enumerate(self.adversaries))
@@ -129,13 +228,14 @@ class Generalization(ReleaseSection):
                 yield ("release", "require", number), spec
 
 
+def named(spec: Any) -> tuple[str, ...]:
+    """The sensitive columns that an adversary or a requirement names."""
+    return (spec.sensitive,) if isinstance(spec.sensitive, str) else spec.sensitive or ()
+
+
 def declared_labels(attribute: Attribute) -> Labels | None:
     """The values of a column as they are published, if the policy itself holds them."""
-    domain = attribute.declared()
-    if domain is None or attribute.level not in (None, 0):
-        return None
-    beyond: list[str | None] = [] if attribute.other is None else [attribute.other]
-    return [*domain.labels, *beyond, *([None] if attribute.missing == "keep" else [])]
+    return attribute.published_labels() if attribute.level in (None, 0) else None
 
 
 def _unlike(place: Place, spec: Any, labels: Sequence[str]) -> Iterator[Finding]:

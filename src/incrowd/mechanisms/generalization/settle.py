@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -23,8 +23,10 @@ from incrowd.mechanisms.generalization.demands import demands_of
 from incrowd.mechanisms.generalization.requirements import GroupSize
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.withstanding import notion
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.promises import Uncomposable
-from incrowd.policy import Policy
+from incrowd.policy import Attribute, Policy
+from incrowd.policy.fields import NamedFile
 from incrowd.policy.reading import Document, refusal
 from incrowd.recoding.demands import Demand
 from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
@@ -114,6 +116,7 @@ class GeneralizationSettled:
         seen: for adversaries who have seen an earlier table, by their number: the people of each value in it.
         trees: for columns whose values are as far apart as in their hierarchies, the levels of these.
         dropping: columns without a value of which a record is left out.
+        persons: whose the rows are.
     """
 
     release: Generalization
@@ -121,6 +124,7 @@ class GeneralizationSettled:
     seen: Mapping[int, Sequence[int]]
     trees: Mapping[str, Sequence[Sequence[int]]]
     dropping: Sequence[str]
+    persons: Persons = field(default_factory=Persons)
 
     @property
     def demands(self) -> tuple[Demand, ...]:
@@ -142,6 +146,9 @@ def settle(
     fixed = dict.fromkeys(sensitive, 0) | fixed_levels(policy, attributes)
     labels = {name: a.hierarchy.recode(fixed[name]).labels for name, a in sensitive.items()}
     unfit = release.mismatched(labels, list(labels))
+    unfit += release.unknown_people(
+        {a.name: None if _in_file(policy.attributes[a.name]) else a.hierarchy.levels[0].labels for a in attributes}
+    )
     if unfit:
         raise refusal([Document(None).problem(place, text) for place, text in unfit], "The policy")
     _require_manageable(release, labels)
@@ -156,8 +163,15 @@ def settle(
         trees[name] = tree_above(sensitive[name].hierarchy, fixed[name])
         return trees[name]
 
-    demands = demands_of(release, labels, seen=seen.__getitem__, tree=tree)
     quasi = tuple(a.name for a in attributes if a.name not in sensitive)
+    demands = demands_of(
+        release,
+        labels,
+        seen=seen.__getitem__,
+        tree=tree,
+        hierarchy={a.name: a.hierarchy for a in attributes}.__getitem__,
+        rows=policy.rows_per_person,
+    )
     settings = GeneralizationSettings(
         attributes=tuple(attributes),
         quasi=quasi,
@@ -170,14 +184,22 @@ def settle(
         local=release.recoding == "local",
     )
     dropping = sorted(a.name for a in attributes if policy.attributes[a.name].missing == "drop")
-    return GeneralizationSettled(release, settings, seen, trees, dropping)
+    return GeneralizationSettled(release, settings, seen, trees, dropping, Persons.in_policy(policy))
+
+
+def _in_file(attribute: Attribute) -> bool:
+    """Whether a certificate does not hold all values and levels of a column."""
+    files = (attribute.domain, attribute.hierarchy, attribute.labels)
+    return any(isinstance(part, NamedFile) for part in files)
 
 
 def _require_manageable(release: Generalization, labels: Mapping[str, Sequence[str | None]]) -> None:
     """Refuse sensitive columns with more values than can be looked at one by one."""
+    sensitive = list(labels)
     asked = [*release.adversaries, *(spec for spec in release.require if not isinstance(spec, GroupSize))]
+    labels = release.values(labels)
     for spec in asked:
-        column = str(release.about(spec, list(labels)))
+        column = str(release.about(spec, sensitive))
         families = getattr(spec, "predicates", "values")
         most = MOST_NEGATED if families in ("negations", "subsets") else MOST_VALUES
         if len(labels[column]) > most:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Check,
@@ -23,6 +24,7 @@ from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
 from incrowd.mechanisms.generalization.stated import GeneralizationCertificate, GeneralizationStatedPromise
 from incrowd.mechanisms.generalization.withstanding import Beliefs, Said, reached, state
+from incrowd.mechanisms.persons import Persons
 from incrowd.policy import Attribute
 from incrowd.recoding.demands import groups_of
 
@@ -73,7 +75,7 @@ def settled_again(certificate: GeneralizationCertificate) -> GeneralizationSettl
         seconds=said.release.time_limit,
         local=said.release.recoding == "local",
     )
-    return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping)
+    return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping, said.persons)
 
 
 def columns_needed(certificate: GeneralizationCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
@@ -90,7 +92,7 @@ def check_table(certificate: GeneralizationCertificate, table: Histogram) -> Ite
         return
     groups = groups_of(table, quasi, list(said.labels))
     for demand in said.demands:
-        failing = int(demand.requirement.failing(groups.of(demand)).sum())
+        failing = groups.failing(demand)
         yield Check(f"the table has {demand.name}", failing == 0, f"{failing} groups fail")
     stated = _beliefs(certificate.promise)
     yield Check("the belief ratios are the table's", reached(said.demands, groups) == stated, "they are others")
@@ -111,21 +113,31 @@ def _said(certificate: GeneralizationCertificate) -> Said:
         for number, entry in enumerate(mechanism.adversaries)
         if entry.seen is not None
     }
+    persons = Persons.in_certificate(certificate)
     used: dict[str, Sequence[Sequence[int]]] = {}
 
     def tree(name: str) -> Sequence[Sequence[int]]:
         used[name] = mechanism.trees[name]
         return used[name]
 
+    def hierarchy(name: str) -> Hierarchy:
+        held = held_columns(certificate)[name]
+        if not held.whole:
+            raise ValueError("who may be in which group does not stand in the certificate")
+        return held.hierarchy
+
     return Said(
         release=release,
-        demands=demands_of(release, labels, seen=seen.__getitem__, tree=tree),
+        demands=demands_of(
+            release, labels, seen=seen.__getitem__, tree=tree, hierarchy=hierarchy, rows=persons.at_most
+        ),
         labels=labels,
         levels=mechanism.levels,
         chosen=sorted(name for name, a in listed.items() if a["role"] == "quasi" and a["level"] is None),
         seen=seen,
         trees=used,
         dropping=sorted(name for name, a in listed.items() if a["missing"] == "drop"),
+        persons=persons,
     )
 
 

@@ -6,12 +6,12 @@ It follows from the policy, the labels of the sensitive columns, and what the pu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 from incrowd.core.numbers import exactly
 from incrowd.mechanisms.certificate import Statement
-from incrowd.mechanisms.generalization.adversaries import MISSING
+from incrowd.mechanisms.generalization.adversaries import MISSING, named_values, negated
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.stated import (
     GeneralizationStatedMechanism,
@@ -21,6 +21,7 @@ from incrowd.mechanisms.generalization.stated import (
     StatedAdversary,
     Withstood,
 )
+from incrowd.mechanisms.persons import Persons
 from incrowd.recoding.demands import Demand, Groups
 from incrowd.theory.beliefs import Statements
 from incrowd.theory.requirements import BeliefRatio
@@ -52,6 +53,7 @@ class Said:
         seen: for adversaries who have seen an earlier table, by their number: the people of each value in it.
         trees: for columns whose values are as far apart as in their hierarchies, the levels of these.
         dropping: columns without a value of which a record is left out.
+        persons: whose the rows are.
     """
 
     release: Generalization
@@ -62,6 +64,12 @@ class Said:
     seen: Mapping[int, Sequence[int]]
     trees: Mapping[str, Sequence[Sequence[int]]]
     dropping: Sequence[str]
+    persons: Persons = field(default_factory=Persons)
+
+    @property
+    def values(self) -> Mapping[str, Sequence[str | None]]:
+        """Those of columns, and of combinations that something is demanded about."""
+        return self.release.values(self.labels)
 
 
 def reached(demands: Sequence[Demand], groups: Groups) -> list[Beliefs]:
@@ -69,8 +77,9 @@ def reached(demands: Sequence[Demand], groups: Groups) -> list[Beliefs]:
     found = []
     for demand in demands:
         if (belief := demand.belief) is not None:
-            audit = belief.measure(groups.of(demand))
-            found.append(Beliefs(audit.ratio, audit.p_in, audit.p_out))
+            counts = groups.of(demand)
+            audit = belief.measure(counts) if counts.any() else None  # nobody whom it is about can be in the table
+            found.append(Beliefs(1.0, 0.0, 0.0) if audit is None else Beliefs(audit.ratio, audit.p_in, audit.p_out))
     return found
 
 
@@ -117,7 +126,7 @@ def state(said: Said, beliefs: Sequence[Beliefs]) -> GeneralizationStatement:
 def _described(said: Said, number: int, column: str, belief: BeliefRatio) -> StatedAdversary:
     """What an adversary is taken to believe, number by number."""
     adversary, spec = belief.adversary, said.release.adversaries[number]
-    values = [MISSING if label is None else label for label in said.labels[column]]
+    values = [MISSING if label is None else label for label in said.values[column]]
 
     def by_value(numbers: Sequence[T] | None) -> dict[str, T] | None:
         return None if numbers is None else dict(zip(values, numbers, strict=True))
@@ -130,14 +139,14 @@ def _described(said: Said, number: int, column: str, belief: BeliefRatio) -> Sta
         stubbornness=adversary.stubbornness,
         or_less_stubborn=adversary.or_less_stubborn,
         knows=spec.knows,
-        predicates=spec.predicates if isinstance(spec.predicates, str) else _groups(spec.predicates),
+        predicates=spec.predicates if isinstance(spec.predicates, str) else _groups(spec.predicates, values),
         seen=by_value(said.seen.get(number)),
     )
 
 
-def _groups(written: Mapping[str, Any]) -> dict[str, tuple[str, ...] | NoneOf]:
+def _groups(written: Mapping[str, Any], labels: Sequence[str]) -> dict[str, tuple[str, ...] | NoneOf]:
     return {
-        name: NoneOf(values=tuple(group["not"])) if isinstance(group, Mapping) else tuple(group)
+        name: NoneOf(values=named_values(group, labels)) if negated(group) else named_values(group, labels)
         for name, group in written.items()
     }
 
@@ -150,9 +159,10 @@ def notion(demands: Sequence[Demand]) -> str:
 def in_words(demands: Sequence[Demand]) -> str:
     """The promise as sentences."""
     sentences = [
-        f"Against {belief.against}, who wants to know of a person {_wanted(belief, str(demand.sensitive))}: her belief "
-        f"in it, with the person in this table, is at most {exactly(belief.epsilon)} times what it would be had the "
-        "person been left out, and her doubt shrinks by no more than that factor."
+        f"Against {belief.against}, who {_knowing(demand)}wants to know of a person{_among(demand)} "
+        f"{_wanted(belief, str(demand.sensitive))}: her belief in it, with the person in this table, is at most "
+        f"{exactly(belief.epsilon)} times what it would be had the person been left out, and her doubt "
+        "shrinks by no more than that factor."
         for demand in demands
         if (belief := demand.belief) is not None
     ]
@@ -160,6 +170,14 @@ def in_words(demands: Sequence[Demand]) -> str:
     if others:
         sentences.append(f"The table has {'; '.join(others)}.")
     return " ".join(sentences)
+
+
+def _among(demand: Demand) -> str:
+    return "" if demand.people is None else f", one of the {demand.people.text},"
+
+
+def _knowing(demand: Demand) -> str:
+    return f"knows everyone's {' and '.join(demand.knowing)} and " if demand.knowing else ""
 
 
 def _wanted(belief: BeliefRatio, column: str) -> str:
@@ -198,7 +216,7 @@ def grounds(demands: Sequence[Demand]) -> str:
 def assumptions(what: Said) -> list[str]:
     """The premises that nobody can check from outside, and what the notion does not cover."""
     release = what.release
-    said = ["Each person is one record of the table."]
+    said = [what.persons.premise]
     if release.adversaries:
         said.append(
             "Adversaries are as described: of a person they know the columns that are not sensitive, of others' "
@@ -210,7 +228,12 @@ def assumptions(what: Said) -> list[str]:
         f"{'has' if belief.predicates == 'negations' else 'does not have'} a certain value."
         for demand in what.demands
         if (belief := demand.belief) is not None
-        and not about_everything(belief, len(what.labels[str(demand.sensitive)]))
+        and not about_everything(belief, len(what.values[str(demand.sensitive)]))
+    ]
+    said += [
+        f"Against {belief.against} nothing is promised to others than {demand.people.text}."
+        for demand in what.demands
+        if (belief := demand.belief) is not None and demand.people is not None
     ]
     if what.dropping:
         said.append(
@@ -218,8 +241,12 @@ def assumptions(what: Said) -> list[str]:
             "the promise says only that no record of theirs is here."
         )
     if len(what.labels) > 1:
-        said.append("Who wants to know one sensitive column does not know the other ones.")
-    asked = {demand.sensitive for demand in what.demands}
+        said.append(
+            "Who wants to know one sensitive column does not know the other ones, but for those that a demand names."
+            if any(demand.knowing for demand in what.demands)
+            else "Who wants to know one sensitive column does not know the other ones."
+        )
+    asked = {name for demand in what.demands for name in demand.columns}
     unasked = [name for name in what.labels if name not in asked]
     if unasked:
         said.append(f"Nothing is promised about what can be learned of {', '.join(unasked)}.")

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.base import (
+    Check,
+    ComparedSection,
+    Concern,
+    Estimates,
+    FormField,
+    Made,
+    Mechanism,
+    Publication,
+    Tell,
+)
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.pram.section import Pram
-from incrowd.mechanisms.pram.stated import AnyPramPromise, PramCertificate, PramStatedMechanism, PramStatement
+from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramCertificate, PramStatement
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -17,11 +27,10 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
+    from incrowd.recoding.fidelity import Told
 
 
-class PramMechanism(
-    Mechanism[Pram, "PramSettled", "Histogram", "Histogram | None", AnyPramPromise, PramStatedMechanism]
-):
+class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | None", AnyPramPromise, AnyPramMechanism]):
     """Redraw every value at random (Ikarashi, Kikuchi, Chida, Takahashi)."""
 
     title = "Randomised records"
@@ -31,23 +40,38 @@ class PramMechanism(
         FormField("k", "k"),
         FormField("epsilon", "ε₀ of one record"),
         FormField("delta", "δ"),
+        FormField("beta", "β, to redraw a sample only (empty: all)"),
     )
     start: ClassVar = {"rho": "0.5"}
+    several_rows = True
     section = Pram
     certificate = PramCertificate
     claimed = (
         "that the table published was drawn from the publisher's data as described",
         "that each value of each record was redrawn independently, from unpredictable bits",
+        "that a sample, where only one was redrawn, was drawn at the rate and from as many records as stated",
         "that matrices which the policy keeps in files are the ones stated",
+    )
+    estimate_options = frozenset({"mean", "method"})
+    kept_as = "redrawn at random"
+    in_use = (
+        "No row can be relied upon, and rows are not to be counted as they are: `incrowd estimate` undoes the "
+        "randomisation, for a few columns at a time."
     )
     policy_note = """\
 # The policy as it was carried out: to be reviewed, and to be used again on another table, such as next year's.
 """
 
-    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> PramSettled:  # noqa: ARG002
+    def comparable(self, epsilon: float, delta: float, sizes: Sequence[int], records: int) -> Iterator[ComparedSection]:
+        """The largest ρ, one for all columns, whose shuffled table keeps (ε, δ)."""
+        from incrowd.mechanisms.pram.plan import largest_retention
+
+        yield ComparedSection({"rho": largest_retention(sizes, records, epsilon, delta), "delta": delta})
+
+    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> PramSettled:
         from incrowd.mechanisms.pram.settle import settle
 
-        return settle(self.section_in(policy), policy, attributes)
+        return settle(self.section_in(policy), policy, attributes, copies)
 
     def prepare(self, settings: PramSettled, table: Histogram, tell: Tell) -> tuple[PramSettled, Histogram]:
         from incrowd.mechanisms.pram.settle import prepare
@@ -58,6 +82,12 @@ class PramMechanism(
         from incrowd.mechanisms.pram.settle import spending
 
         return spending(settings)
+
+    def concerns(self, settings: PramSettled, table: Histogram) -> Iterable[Concern]:
+        from incrowd.mechanisms.pram.settle import concerns
+
+        del table
+        return concerns(settings)
 
     def together(self, settings: PramSettled, copies: int) -> Together | None:
         from incrowd.mechanisms.pram.state import together
@@ -81,27 +111,40 @@ class PramMechanism(
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: PramCertificate, table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: PramCertificate, published: Publication) -> Iterator[Check]:
         from incrowd.mechanisms.pram.state import check_table
 
-        return check_table(certificate, table)
+        return check_table(certificate, published.table)
 
     def columns_needed(self, certificate: PramCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         from incrowd.mechanisms.pram.state import columns_needed
 
         return columns_needed(certificate, by, **options)
 
-    def estimate(self, certificate: PramCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
+    def estimate(
+        self, certificate: PramCertificate, published: Publication, by: Sequence[str], **options: Any
+    ) -> Estimates:
         from incrowd.mechanisms.pram.estimate import estimate
 
-        return estimate(certificate, table, by, **options)
+        return estimate(certificate, published.table, by, **options)
+
+    def told(self, settings: PramSettled, made: Made[Histogram | None, PramStatement]) -> Told:
+        from incrowd.mechanisms.pram.told import told
+
+        return told(settings, made)
 
     def public_report(
-        self, policy: Policy, settings: PramSettled, published: Histogram, statement: PramStatement, *, void: str | None
+        self,
+        policy: Policy,
+        settings: PramSettled,
+        published: Publication,
+        statement: PramStatement,
+        *,
+        void: str | None,
     ) -> bytes:
         from incrowd.mechanisms.pram.report import public_report
 
-        return public_report(policy, settings, published, statement, void=void)
+        return public_report(policy, settings, published.table, statement, void=void)
 
     def internal_files(
         self,

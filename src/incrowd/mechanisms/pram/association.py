@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from incrowd.mechanisms.pram.inversion import NORMAL_95, Floats
+from incrowd.mechanisms.pram.inversion import Floats
+from incrowd.theory.intervals import NORMAL_95
 
 if TYPE_CHECKING:
     from incrowd.mechanisms.pram.estimate import Tabulation

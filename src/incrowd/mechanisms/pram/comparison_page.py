@@ -14,7 +14,7 @@ from incrowd.core.numbers import number, percent
 from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
-from incrowd.mechanisms.pram.estimate import can_be_undone, columns_of, tabulate
+from incrowd.mechanisms.pram.estimate import can_be_undone, columns_of, of_sample, tabulate
 from incrowd.mechanisms.pram.inversion import Floats, invert, likeliest
 from incrowd.mechanisms.pram.settle import PramSettled
 from incrowd.recoding import utility
@@ -53,8 +53,9 @@ class Reconstruction:
 def reconstruct(settled: PramSettled, truth: Counted, published: Counted, names: Sequence[str]) -> Reconstruction:
     """The estimates of a cross-tabulation beside the truth."""
     whole = tabulate(settled.blocks, published, names, invariant=settled.promise is None)
-    estimate, variance = (whole.arranged(part) for part in invert(whole.axes, whole.released))
-    em = whole.arranged(likeliest(whole.axes, whole.released, most=400).counts)
+    rate = settled.drawn_rate
+    estimate, variance = of_sample(map(whole.arranged, invert(whole.axes, whole.released)), rate)
+    em = whole.arranged(likeliest(whole.axes, whole.released, most=400).counts) / rate
     x = counts_by(truth, names)
     records, errors = float(x.sum()), np.sqrt(variance)
     wrong = np.abs(em - x) / np.maximum(x, SANITY * records)
@@ -89,7 +90,11 @@ def content(
     found = [reconstruct(settled, truth, published, chosen) for chosen in asked if known.issuperset(chosen)]
     query = query_error(asked, {one.names: one.query_error for one in found})
     facts = [
-        Fact("records", number(truth.total), "in the table, and in the release"),
+        Fact(
+            "records",
+            number(truth.total),
+            "in the table, and in the release" if truth.total == published.total else "in the table",
+        ),
         Fact("error of one column", _mean(found, 1), "Σ|x − x̂|/R, on average"),
         *([Fact("of two columns", _mean(found, 2), "Σ|x − x̂|/R, on average")] if len(truth.names) > 1 else []),
         Fact("query error", percent(query), "mean relative error of all these counts"),

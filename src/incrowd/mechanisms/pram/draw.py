@@ -26,13 +26,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.core.errors import InternalError
+from incrowd.core.errors import DataError, InternalError
 from incrowd.histogram import Column, Histogram, unfold
 from incrowd.mechanisms.base import (
     Made,
 )
 from incrowd.mechanisms.pram.blocks import Block, Integers, Rows, fold
-from incrowd.mechanisms.pram.settle import PramSettled, decided, needs_records
+from incrowd.mechanisms.pram.settle import FEWEST, PramSettled, decided, needs_records
 from incrowd.mechanisms.pram.state import state
 from incrowd.mechanisms.pram.stated import PramStatement
 from incrowd.randomness import RandomSource
@@ -194,9 +194,26 @@ def _of(table: Histogram, codes: Mapping[str, NDArray[np.integer]], counts: Inte
 
 
 def draw(settings: PramSettled, table: Histogram, source: RandomSource) -> Made[Histogram | None, PramStatement]:
-    """Redraw every record."""
-    published = run(table, settings.blocks, source)
-    return Made(published, settings.levels, state(settings, published), table)
+    """Redraw every record, or every record of a sample."""
+    published = run(_sampled(settings, table, source), settings.blocks, source)
+    return Made(published, settings.levels, state(settings.published(published.total), published), table)
+
+
+def _sampled(settings: PramSettled, table: Histogram, source: RandomSource) -> Histogram:
+    """The records that are redrawn.
+
+    How many these are does not depend on what they hold, so that to refuse too few of them tells nothing.
+    """
+    if settings.section.beta is None or settings.section.already_sampled:
+        return table
+    counts = source.binomial(table.counts, Fraction(settings.rate))
+    if counts.sum() < FEWEST:
+        raise DataError(
+            "The sample that was drawn has fewer than two records.",
+            code="data-empty",
+            remedy="Use a larger 'beta', or a larger table.",
+        )
+    return Histogram.of(table.columns, counts)
 
 
 def collected(settings: PramSettled, published: Histogram) -> tuple[PramSettled, Made[Histogram | None, PramStatement]]:

@@ -6,14 +6,14 @@ table is a sample.
 
 **Means.** m = Σ_v v·x̂_v/Σ_v x̂_v within a group is a ratio of two linear functions p·y and n·y of the released counts.
 By the delta method its variance is that of (p − m·n)·y divided by (n·y)², and the variance of a linear function is
-estimated without bias as in `inversion`: Σ_w (p_w − m·n_w)² y_w − Σ_v (v − m)² x̂_v.
+estimated without bias as in `inversion`: Σ_w (p_w − m·n_w)² y_w − Σ_v (v − m)² x̂_v. If the table is a sample of rate β,
+sampling adds (1−β)·Σ_v (v − m)² x̂_v to it (see `of_sample`).
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +22,14 @@ import numpy as np
 from incrowd.core.errors import ParameterError
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
-from incrowd.mechanisms.base import (
-    Estimates,
-)
+from incrowd.mechanisms.estimates import Estimates, GroupMean
 from incrowd.mechanisms.pram.association import Association, associate
 from incrowd.mechanisms.pram.blocks import Block, backward, fold
-from incrowd.mechanisms.pram.inversion import NORMAL_95, Floats, General, Inversion, KeptAxis, invert, likeliest
+from incrowd.mechanisms.pram.inversion import Floats, General, Inversion, KeptAxis, invert, likeliest
 from incrowd.mechanisms.pram.state import blocks_of
-from incrowd.mechanisms.pram.stated import PramCertificate
+from incrowd.mechanisms.pram.stated import PramCertificate, SampledPramMechanism
+from incrowd.mechanisms.tabulating import MIDDLES, numbers_of
+from incrowd.theory.intervals import NORMAL_95
 from incrowd.theory.randomisation import RetentionReplacement
 
 METHODS = ("inverse", "em")
@@ -38,10 +38,6 @@ _CELLS_FOR_BOTH = 5_000
 _SMALL_TABLE = 300  # records, below which normal intervals are to be read with care
 _RARELY = 10  # released fewer times, a value under invariant PRAM has an upper limit by the Poisson law
 _FEWEST_ERRORS = 3.0  # a group not known to be so far from empty has no mean: the delta method would say anything
-_NUMBER = r"[-−]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-_EXACT = re.compile(_NUMBER, re.IGNORECASE)
-_BIN = re.compile(rf"[\[(]({_NUMBER}), ({_NUMBER})[)\]]", re.IGNORECASE)
-_RANGE = re.compile(rf"({_NUMBER}) to ({_NUMBER})", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -65,32 +61,18 @@ class PramEstimate:
     em: float | None
 
 
-@dataclass(frozen=True)
-class PramMean:
-    """The mean of a column in one group: its standard error, a 95% interval, and the number of people it is over."""
-
-    values: tuple[str | None, ...]
-    mean: float | None
-    standard_error: float | None
-    low: float | None
-    high: float | None
-    people: float
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class PramEstimates(Estimates):
     """Estimates from a randomised table.
 
     Attributes:
         records: the number of records of the table, which is public.
         em_gap: the likelihood of the likeliest numbers found is at most so much below the largest, in logarithm.
-        means: of a column, if asked for.
         association: how two columns go together; None unless there are two, or where there are too many cells.
     """
 
     records: int
     em_gap: float | None
-    means: tuple[PramMean, ...]
     association: Association | None
 
 
@@ -218,12 +200,12 @@ def reconstruct(
         )
     by = list(dict.fromkeys(by))
     blocks, invariant = blocks_of(certificate), certificate.mechanism.invariant
-    whole = tabulate(blocks, table, by, invariant=invariant)
-    estimate, variance = (whole.arranged(cells) for cells in invert(whole.axes, whole.released))
+    whole, rate = tabulate(blocks, table, by, invariant=invariant), rate_of(certificate)
+    estimate, variance = of_sample(map(whole.arranged, invert(whole.axes, whole.released)), rate)
     em, gap, notes, seldom = None, None, [_ERRORS], np.zeros_like(estimate)
     if method == "em" or (method is None and whole.released.size <= _CELLS_FOR_BOTH):
         best = likeliest(whole.axes, whole.released)
-        em, gap = whole.arranged(best.counts), best.gap
+        em, gap = whole.arranged(best.counts) / rate, best.gap
         if gap > 1.0:
             notes.append(f"The likeliest numbers are rough: their likelihood may be e^{gap:.3g} times too small.")
     if invariant:
@@ -233,18 +215,29 @@ def reconstruct(
         seldom = whole.arranged(rare_limits(whole))
         if seldom.any():
             notes.append(_RARE)
+    if rate < 1:
+        notes[0] = _SAMPLED
     if table.total < _SMALL_TABLE:
         notes.append(_FEW)
-    means: tuple[PramMean, ...] = ()
+    means: tuple[GroupMean, ...] = ()
     if mean is not None:
-        kind = certificate.policy["attributes"].get(mean, {}).get("type")
-        means = _means(blocks, table, by, mean, invariant=invariant, whole_numbers=kind == "integer")
-        notes.append(_MIDDLES)
+        numbers = numbers_of(certificate, [name for block in blocks for name in block.names], table, by, mean)
+        means = _means(blocks, table, by, mean, numbers, rate, invariant=invariant)
+        notes.append(MIDDLES)
         if any(group.mean is None for group in means):
             notes.append(_NO_MEAN)
     return PramEstimates(
         by=tuple(by),
-        rows=tuple(_rows([table[name].labels for name in by], estimate, variance, seldom, em, table.total)),
+        rows=tuple(
+            _rows(
+                [table[name].labels for name in by],
+                estimate,
+                variance,
+                seldom,
+                em,
+                table.total if rate == 1 else math.inf,
+            )
+        ),
         notes=tuple(notes),
         records=table.total,
         em_gap=gap,
@@ -285,6 +278,28 @@ def rare_limits(whole: Tabulation) -> Floats:
     return np.asarray(limits, dtype=np.float64)
 
 
+def rate_of(certificate: PramCertificate) -> float:
+    """The probability with which a person of whom estimates speak is in the table."""
+    mechanism = certificate.mechanism
+    return mechanism.beta if isinstance(mechanism, SampledPramMechanism) else 1.0
+
+
+def of_sample(found: Iterable[Floats], rate: float) -> tuple[Floats, Floats]:
+    """Estimates and variances for all people of whom the table is a sample of this rate.
+
+    If x people are in a cell, X ~ Bin(x, β) are in the sample, of whom x̂ is an unbiased estimate. So x̂/β is one of x,
+    and its variance is E[Var(x̂|X)]/β² + x(1−β)/β, in which x̂/β stands for x.
+    """
+    estimate, variance = found
+    if rate == 1:
+        return estimate, variance
+    return estimate / rate, (variance + (1 - rate) * np.maximum(estimate, 0.0)) / rate**2
+
+
+_SAMPLED = (
+    "The table is a random sample of the people that estimates speak of. Standard errors and 95% intervals count both "
+    "the sampling and the randomisation. Estimates may be below zero; what is summed up may be summed up from them."
+)
 _RARE = (
     "Values that are seldom in the release, or not at all, may still be a few people's: their intervals reach up to "
     "the Poisson law's limit, however small the standard error."
@@ -295,7 +310,6 @@ _ERRORS = (
     "Standard errors and 95% intervals are those of the randomisation: they speak of the people of the table. "
     "Estimates may be below zero; what is summed up may be summed up from them."
 )
-_MIDDLES = "For a mean, a value that is an interval counts as its middle; missing values are left out."
 
 
 def _rows(
@@ -304,7 +318,7 @@ def _rows(
     variance: Floats,
     seldom: Floats,
     em: Floats | None,
-    records: int,
+    records: float,
 ) -> list[PramEstimate]:
     errors = np.sqrt(variance)
     low, high = (np.clip(estimate + side * NORMAL_95 * errors, 0.0, records) for side in (-1, 1))
@@ -323,30 +337,15 @@ def _rows(
 
 
 def _means(
-    blocks: Sequence[Block], table: Counted, by: Sequence[str], column: str, *, invariant: bool, whole_numbers: bool
-) -> tuple[PramMean, ...]:
-    others = [name for block in blocks for name in block.names if name not in by]
-    if column not in others:
-        raise ParameterError(
-            f"The mean of {column!r} is asked for, which the release does not have or which the groups are made by.",
-            code="column-unknown",
-            remedy=f"Name another column of the release: {', '.join(others)}.",
-        )
-    labels = table[column].labels
-    numbers = [None if label is None else middle(label, whole=whole_numbers) for label in labels]
-    if strange := [
-        label for label, number in zip(labels, numbers, strict=True) if label is not None and number is None
-    ]:
-        unbounded = all("∞" in label for label in strange)
-        raise ParameterError(
-            f"{column!r} has an interval without an end, which has no middle, so there is no mean."
-            if unbounded
-            else f"Not all values of {column!r} are numbers or intervals with two ends, so it has no mean.",
-            code="column-type",
-            remedy="Choose another column; a release whose policy closes that interval would have a mean."
-            if unbounded
-            else "Choose a column of numbers.",
-        )
+    blocks: Sequence[Block],
+    table: Counted,
+    by: Sequence[str],
+    column: str,
+    numbers: Sequence[float | None],
+    rate: float,
+    *,
+    invariant: bool,
+) -> tuple[GroupMean, ...]:
     counted = np.array([number is not None for number in numbers], dtype=np.float64)
     values = np.array([0.0 if number is None else number for number in numbers])
     values = values - (centre := float(values.mean()))  # near zero, where squares lose least
@@ -359,16 +358,16 @@ def _means(
     shown = [table[name].labels for name in by]
     for at in np.ndindex(people.shape):
         group = tuple(texts[i] for texts, i in zip(shown, at, strict=True))
-        spread = math.sqrt(max(float(squares[2][at] - people[at]), 0.0))
+        spread = math.sqrt(max(float(squares[2][at] - rate * people[at]), 0.0))
         if people[at] <= _FEWEST_ERRORS * spread:
-            means.append(PramMean(group, None, None, None, None, float(people[at])))
+            means.append(GroupMean(group, None, None, None, None, float(people[at]) / rate))
             continue
         m = float(total[at] / people[at])
         variance = float(squares[0][at] - 2 * m * squares[1][at] + m * m * squares[2][at])
-        variance -= float(np.sum((values - m) ** 2 * counted * cells[at]))
+        variance -= rate * float(np.sum((values - m) ** 2 * counted * cells[at]))
         error = math.sqrt(max(variance, 0.0)) / float(people[at])
         m += centre
-        means.append(PramMean(group, m, error, m - NORMAL_95 * error, m + NORMAL_95 * error, float(people[at])))
+        means.append(GroupMean(group, m, error, m - NORMAL_95 * error, m + NORMAL_95 * error, float(people[at]) / rate))
     return tuple(means)
 
 
@@ -390,25 +389,6 @@ def _squares(whole: Tabulation, first: Floats, second: Floats) -> tuple[Floats, 
         part = Tabulation(whole.by[:last], whole.axes, groups, shown, whole.sizes[:last])
         found.append(part.arranged(groups))
     return found[0], found[1], found[2]
-
-
-def middle(label: str, *, whole: bool = False) -> float | None:
-    """The number that a label stands for: a number itself, or the middle of an interval with two ends.
-
-    Of `whole` numbers, [0, 10) holds 0 to 9, whose middle is 4.5.
-    """
-    text = label.replace("−", "-")
-    if _EXACT.fullmatch(text):
-        return float(text)
-    found = _BIN.fullmatch(text) or _RANGE.fullmatch(text)
-    if found is None:
-        return None
-    low, high = float(found[1]), float(found[2])
-    if whole:
-        first = math.floor(low) + 1 if text.startswith("(") else math.ceil(low)
-        last = math.ceil(high) - 1 if text.endswith(")") else math.floor(high)
-        low, high = (first, last) if first <= last else (low, high)
-    return (low + high) / 2
 
 
 def estimate(certificate: PramCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:

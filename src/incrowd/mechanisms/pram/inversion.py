@@ -47,7 +47,6 @@ from incrowd.theory.randomisation import RetentionReplacement
 
 Floats = NDArray[np.float64]
 
-NORMAL_95 = 1.959963984540054
 """Within this many standard errors lies 95% of a normal distribution."""
 
 EM_GAP = 0.01

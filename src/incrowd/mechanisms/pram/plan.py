@@ -11,10 +11,13 @@ import numpy as np
 
 from incrowd.core.errors import ParameterError, UnreachableError
 from incrowd.core.numbers import number
+from incrowd.mechanisms.pram.blocks import as_drawn
 from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
+from incrowd.theory._numbers import require_between, round_up
+from incrowd.theory.crowd import require_rows
 from incrowd.theory.profile import Relation
 from incrowd.theory.randomisation import RetentionReplacement, local_epsilon
-from incrowd.theory.shuffling import central_epsilon
+from incrowd.theory.shuffling import central_delta, group_epsilon
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class PramPlan:
         central: the promise for whoever sees the shuffled table (replace-one).
         records: the number of records that the promises about the whole table need, at least.
         domain: the number of declared values of each attribute.
+        rows_per_person: how many records one person has at most. Both ε are about all of them, k about each.
+        beta: the probability with which each record is redrawn and published; k is then that of as many as expected.
     """
 
     rho: float
@@ -46,6 +51,8 @@ class PramPlan:
     records: int
     domain: tuple[int, ...]
     relation: Relation = Relation.REPLACE_ONE
+    rows_per_person: int = 1
+    beta: float = 1.0
 
 
 def plan_pram(
@@ -56,12 +63,23 @@ def plan_pram(
     epsilon: float | None = None,
     rho: float | None = None,
     delta: float = 1e-6,
+    rows_per_person: int = 1,
+    beta: float | None = None,
 ) -> PramPlan:
-    """Randomise every record: ρ from Pk, from ε, from both, or given (Ikarashi et al., Algorithms 1-3)."""
-    from incrowd.theory import randomisation
-    from incrowd.theory.shuffling import central_epsilon
+    """Randomise every record: ρ from Pk, from ε, from both, or given (Ikarashi et al., Algorithms 1-3).
 
-    sizes = tuple(domain)
+    With beta, every record of a random sample. k is then not to be had: it depends on how many records are drawn.
+    """
+    from incrowd.theory import randomisation
+
+    sizes, rows = tuple(domain), require_rows(rows_per_person)
+    epsilon = epsilon if epsilon is None or rows == 1 else math.nextafter(epsilon / rows, 0.0)
+    if beta is not None and k is not None:
+        raise ParameterError(
+            "k depends on how many records are drawn.",
+            code="parameter-combination",
+            remedy="Give epsilon or rho with beta.",
+        )
     if rho is not None:
         if k is not None or epsilon is not None:
             raise ParameterError(
@@ -80,28 +98,32 @@ def plan_pram(
             remedy="Give k and/or epsilon to find rho, or rho to see what it promises.",
         )
     attributes = [randomisation.RetentionReplacement(rho, size) for size in sizes]
-    central = central_epsilon(attributes, records, delta)
+    rate = 1.0 if beta is None else as_drawn(require_between("beta", beta, 0.0, 1.0, open_high=False))
+    central = group_epsilon(attributes, records, delta, rows, rate)
+    local = randomisation.local_epsilon(attributes)
     return PramPlan(
         rho=rho,
-        epsilon_local=randomisation.local_epsilon(attributes),
-        k=randomisation.pk(attributes, records),
+        epsilon_local=local if rows == 1 else round_up(rows * local),
+        k=randomisation.pk(attributes, records if rate == 1 else max(1, int(rate * records))),
         central=CentralPromise(central.epsilon, central.delta, central.bound),
         records=records,
         domain=sizes,
+        rows_per_person=rows,
+        beta=rate,
     )
 
 
 @lru_cache(maxsize=32)  # they stay the same while ρ is being looked for
 def _pram_curves(
-    records: int, domain: tuple[int, ...], delta: float, top: float
+    records: int, domain: tuple[int, ...], delta: float, top: float, rows: int, rate: float
 ) -> tuple[list[float], list[float], list[float]]:
     grid = [float(r) for r in np.linspace(0.02, top, 17)]
     local, central = [], []
     for rho in grid:
         attributes = [RetentionReplacement(rho, size) for size in domain]
-        local.append(local_epsilon(attributes))
+        local.append(rows * local_epsilon(attributes))
         try:
-            central.append(central_epsilon(attributes, records, delta).epsilon)
+            central.append(group_epsilon(attributes, records, delta, rows, rate).epsilon)
         except UnreachableError:
             central.append(math.nan)
     return grid, local, central
@@ -109,13 +131,20 @@ def _pram_curves(
 
 def draw_pram(plan: PramPlan) -> str:
     top = next(top for top in (0.5, 0.75, 0.98, 1.0) if plan.rho <= top)
-    grid, local, central = _pram_curves(plan.records, plan.domain, plan.central.delta, min(top, 0.98))
+    grid, local, central = _pram_curves(
+        plan.records, plan.domain, plan.central.delta, min(top, 0.98), plan.rows_per_person, plan.beta
+    )
     return line_chart(
         f"Randomising {plan.records:,} records over domains of {', '.join(map(str, plan.domain))}",
         Axis("ρ, the share of values kept", low=0.0),
         Axis("ε (replace-one)", log=True),
         [
-            Line("one record (local)", grid, local, colour=COLOURS[1]),
+            Line(
+                "one record (local)" if plan.rows_per_person == 1 else "one person (local)",
+                grid,
+                local,
+                colour=COLOURS[1],
+            ),
             Line(f"the shuffled table, δ = {number(plan.central.delta)}", grid, central, colour=COLOURS[0]),
         ],
         [
@@ -123,3 +152,29 @@ def draw_pram(plan: PramPlan) -> str:
             Mark(plan.rho, plan.central.epsilon, f"ε = {plan.central.epsilon:.4g}"),
         ],
     )
+
+
+_HALVINGS = 30
+
+
+def largest_retention(sizes: Sequence[int], records: int, epsilon: float, delta: float) -> float:
+    """The largest ρ, one for all columns, whose shuffled table is (ε,δ)-DP for replacing one record.
+
+    Args:
+        sizes: how many values each column has.
+        records: how many there are.
+        epsilon: of the shuffled table.
+        delta: of the shuffled table.
+
+    Raises:
+        UnreachableError: no ρ above 0 was found.
+    """
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = as_drawn((low + high) / 2)
+        laws = [RetentionReplacement(middle, size) for size in sizes]
+        kept = central_delta(laws, records, epsilon).delta <= delta
+        low, high = (middle, high) if kept else (low, middle)
+    if low == 0.0:
+        raise UnreachableError("No retention above 0 was found to keep the promise.", code="unreachable")
+    return low

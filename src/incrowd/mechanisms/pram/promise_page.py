@@ -61,6 +61,7 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
             "Three promises hold at once. Each is a theorem about how the table was made, and none depends on what "
             "anyone knows, or on how clever they are."
         ),
+        *_of_all(promise),
         table("The promises, side by side", ["promise", "number", "against", "theorem"], rows),
         heading("What that means for one person"),
         points(
@@ -116,7 +117,8 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
         formula("P[M(D) ∈ S] ≤ e", tag("sup", "ε"), " · P[M(D′) ∈ S] + δ"),
         paragraph(
             "M is the making of this table, S any set of tables, and D and D′ are any two tables of the same number of "
-            "records that differ in one of them (“replace-one”). The number of records is not protected: whether "
+            f"records that differ in {'those of one person' if promise.rows > 1 else 'one of them'} (“replace-one”). "
+            "The number of records is not protected: whether "
             "somebody is in the data at all must not be a secret."
         ),
         heading("What is not promised"),
@@ -126,7 +128,10 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
                     "That nothing can be learnt about you. If the table shows that most people like you have something "
                     "in common, others may conclude it of you, too, and could without your record."
                 ),
-                "Anything about several records at once. Of a family of g it is weaker: g · ε₀, g · ε and a larger δ.",
+                (
+                    f"Anything about several {'people' if promise.rows > 1 else 'records'} at once. Of a family of g "
+                    "it is weaker: g · ε₀, g · ε and a larger δ."
+                ),
                 (
                     "Anything about other releases. What else is published about the same people adds to what is "
                     "revealed; the publisher’s ledger adds up ε and δ. k does not add up at all: it speaks of this "
@@ -135,6 +140,17 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
                 "That a single row is true. Any value in it may have come from chance.",
             ]
         ),
+    ]
+
+
+def _of_all(promise: PramPromise) -> list[Content]:
+    if promise.rows == 1:
+        return []
+    return [
+        paragraph(
+            f"A person has {promise.rows:,} records at most. ε₀, ε and δ are about all records of a person together, "
+            "also where this page speaks of your record. k is about each record by itself."
+        )
     ]
 
 

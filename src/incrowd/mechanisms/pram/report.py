@@ -47,6 +47,8 @@ from incrowd.reports.page import (
 from incrowd.theory.randomisation import RetentionReplacement
 
 _TITLE = "A table, randomised record by record"
+_RECORDS = "as many as in the data: that number is public"
+_SAMPLED = "a random sample of the data"
 _LARGEST_PICTURE = 40
 _CELL, _EDGE = 9, 2
 
@@ -63,6 +65,7 @@ def public_report(
         statement: what it says of itself.
         void: why nothing is promised, if so.
     """
+    settled = settled.published(published.total)
     promise = settled.promise
     output = policy.release.output if policy.release else "parquet"
     told = pram_promise.nothing(statement) if promise is None else pram_promise.told(promise, statement)
@@ -73,7 +76,7 @@ def public_report(
         PageSection("use", "How to use it", tuple(_use(settled, published, output))),
         PageSection("assumptions", "What it rests on", tuple(_premises(statement, settled))),
     ]
-    facts = [Fact("records", number(published.total), "as many as in the data: that number is public")]
+    facts = [Fact("records", number(published.total), _RECORDS if settled.rate == 1 else _SAMPLED)]
     if promise is None:
         facts.append(Fact("promises", "none", "the chances were computed from the data"))
     if promise is not None:
@@ -94,6 +97,14 @@ def _made(settled: PramSettled, published: Counted) -> list[Content]:
     kept = [block for block in settled.blocks if isinstance(block.law, RetentionReplacement)]
     others = [block for block in settled.blocks if block not in kept]
     content: list[Content] = []
+    if settled.rate < 1:
+        drawn = "came into the data by chance" if settled.section.already_sampled else "was taken at random"
+        content.append(
+            paragraph(
+                f"Each record {drawn}, with probability β = {number(settled.rate)}, and only those are here. "
+                "Nobody can tell from the table who is in it."
+            )
+        )
     if kept:
         content += [
             paragraph(

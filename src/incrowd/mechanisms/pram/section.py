@@ -175,6 +175,13 @@ class Pram(ReleaseSection):
     records: int | None = Field(
         default=None, ge=2, description="Promise it for this many records at least; by default, for those there are."
     )
+    beta: float | None = Field(
+        default=None, gt=0, lt=1, description="Redraw a random sample only: each record with this probability."
+    )
+    already_sampled: bool = Field(
+        default=False,
+        description="The table itself is a random sample, of rate beta, of at least as many people as 'records' says.",
+    )
 
     def files(self) -> dict[Place, TreeFile]:
         """The matrices that stand in files."""
@@ -184,7 +191,26 @@ class Pram(ReleaseSection):
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         """What does not go together, within the release or with the attributes that it publishes."""
-        return [*self._unfit_attributes(attributes), *self._unfit_names(attributes), *self._unfit_numbers(attributes)]
+        return [
+            *self._unfit_attributes(attributes),
+            *self._unfit_names(attributes),
+            *self._unfit_numbers(attributes),
+            *self._unfit_sample(),
+        ]
+
+    def _unfit_sample(self) -> list[Finding]:
+        findings: list[Finding] = []
+        if self.already_sampled and (self.beta is None or self.records is None):
+            text = "say at which rate and from how many people at least it was sampled: give 'beta' and 'records'"
+            findings.append((("release", "already_sampled"), text))
+        if self.beta is not None and self.k is not None:
+            text = "counts the records published, and how many these are is drawn; give 'rho' or 'epsilon' instead"
+            findings.append((("release", "k"), text))
+        if self.beta is not None and self.invariant:
+            findings.append(
+                (("release", "invariant"), "promises nothing that a sample could strengthen; leave one out")
+            )
+        return findings
 
     def alone(self, names: Mapping[str, Any]) -> list[str]:
         """The attributes that are redrawn one by one."""

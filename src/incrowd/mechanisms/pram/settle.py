@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from incrowd.core.errors import DataError, GuaranteeError, PolicyError, UnreachableError
-from incrowd.core.numbers import few_digits
+from incrowd.core.numbers import few_digits, number
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
 from incrowd.mechanisms.base import (
+    Concern,
     Tell,
     fixed_levels,
 )
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.pram.blocks import Block, Rows, as_drawn, backward, fold
 from incrowd.mechanisms.pram.matrices import rows_of
 from incrowd.mechanisms.pram.section import LARGEST_MATRIX, MatrixFile, Pram
@@ -31,10 +33,14 @@ from incrowd.policy import Policy
 from incrowd.theory import randomisation
 from incrowd.theory.profile import Relation
 from incrowd.theory.randomisation import Attribute, RetentionReplacement, TransitionMatrix
-from incrowd.theory.shuffling import LOCAL, central_delta, central_epsilon
+from incrowd.theory.shuffling import LOCAL, group_delta, group_epsilon
 
 By = Literal["curator", "respondents"]
 """Who has randomised."""
+
+_WEAK = 1.25  # a k with which a person is found four times in five
+FEWEST = 2
+"""Nobody can hide in a table of one record."""
 
 _MOST_SPENT = 700.0  # e to this is about the largest number there is
 
@@ -193,6 +199,9 @@ class PramPromise:
         epsilon: ε for whoever sees the shuffled table.
         delta: its δ.
         bound: which proof gives ε.
+        rows: how many records one person has at most. The ε's and δ are about all of them; k is about each.
+        rate: the probability with which each of the R records is in the table.
+        linked: the number of records that k needs, if that is not R: those published, if they are a sample.
     """
 
     records: int
@@ -201,32 +210,46 @@ class PramPromise:
     epsilon: float
     delta: float
     bound: str
+    rows: int = 1
+    rate: float = 1.0
+    linked: int | None = None
 
     @classmethod
-    def of(cls, blocks: Sequence[Block], records: int, delta: float) -> PramPromise:
+    def of(cls, blocks: Sequence[Block], records: int, delta: float, rows: int = 1, rate: float = 1.0) -> PramPromise:
         """The promise of these blocks. The searched ε is rounded up, so that anyone who computes δ at it finds less."""
-        laws, local = [block.law for block in blocks], uncertain(blocks)
-        central = central_epsilon(laws, records, delta)
+        laws, local = [block.law for block in blocks], rows * uncertain(blocks)
+        central = group_epsilon(laws, records, delta, rows, rate)
         epsilon, bound = few_digits(central.epsilon, 6, up=True), central.bound
         least = few_digits(local, 12, up=True)
         if epsilon >= local:  # as after rounding: then it is the promise for one record that gives it
             epsilon, bound = least, LOCAL
+        linked = None if rate == 1 else FEWEST
         return cls(
             records=records,
-            k=few_digits(randomisation.pk(laws, records), 12, up=False),
+            k=few_digits(randomisation.pk(laws, linked or records), 12, up=False),
             local_epsilon=least,
             epsilon=epsilon,
             delta=delta,
             bound=bound,
+            rows=rows,
+            rate=rate,
+            linked=linked,
         )
+
+    def published(self, blocks: Sequence[Block], records: int) -> PramPromise:
+        """The same once it is known how many records are published: on them k depends, if they are a sample."""
+        if self.linked is None:
+            return self
+        k = randomisation.pk([block.law for block in blocks], records)
+        return replace(self, k=few_digits(k, 12, up=False), linked=records)
 
     def holds(self, blocks: Sequence[Block]) -> Mapping[str, bool]:
         """Whether each part of the promise follows from the blocks, computed once more, by the proof that is named."""
         laws = [block.law for block in blocks]
-        central = central_delta(laws, self.records, self.epsilon)
+        central = group_delta(laws, self.records, self.epsilon, self.rows, self.rate)
         return {
-            "k": 1 <= self.k <= randomisation.pk(laws, self.records),
-            "local epsilon": randomisation.local_epsilon(laws) <= self.local_epsilon,
+            "k": 1 <= self.k <= randomisation.pk(laws, self.linked or self.records),
+            "local epsilon": self.rows * randomisation.local_epsilon(laws) <= self.local_epsilon,
             "epsilon and delta": central.by_bound.get(self.bound, 1.0) <= self.delta,
         }
 
@@ -244,6 +267,7 @@ class PramSettled:
         promise: what that promises; None before the table was counted, and for invariant PRAM.
         records: the number of records; 0 before the table was counted.
         by: who redraws.
+        persons: whose the records are.
     """
 
     section: Pram
@@ -254,10 +278,51 @@ class PramSettled:
     promise: PramPromise | None = None
     records: int = 0
     by: By = "curator"
+    persons: Persons = field(default_factory=Persons)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The local ε that each record may have, if the policy gives one: that of a person is the sum over records."""
+        return each_of(self.section.epsilon, self.persons)
+
+    @property
+    def rate(self) -> float:
+        """The probability with which each record is redrawn and published, as it is drawn."""
+        return 1.0 if self.section.beta is None else as_drawn(self.section.beta)
+
+    @property
+    def drawn_rate(self) -> float:
+        """The same as far as the table is concerned: a table that is itself a sample is redrawn as a whole."""
+        return 1.0 if self.section.already_sampled else self.rate
+
+    def published(self, records: int) -> PramSettled:
+        """The same once it is known how many records are published."""
+        if self.promise is None or self.section.beta is None:
+            return self
+        return replace(self, records=records, promise=self.promise.published(self.blocks, records))
 
 
-def settle(section: Pram, policy: Policy, attributes: Sequence[CodedAttribute]) -> PramSettled:
+def each_of(epsilon: float | None, persons: Persons) -> float | None:
+    """The share of one record in what all records of a person may have, rounded down."""
+    if epsilon is None or not persons.several:
+        return epsilon
+    return math.nextafter(epsilon / persons.at_most, 0.0)
+
+
+def settle(section: Pram, policy: Policy, attributes: Sequence[CodedAttribute], copies: int = 1) -> PramSettled:
     """What the policy asks for, without any number of records unless the policy declares it."""
+    if section.already_sampled and (copies > 1 or policy.ledger is None):
+        raise PolicyError(
+            "A table that is itself a sample may serve one release only.",
+            code="sample-reused",
+            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
+        )
+    if section.already_sampled and policy.people is not None:
+        raise PolicyError(
+            "In a table that is itself a sample, a person's rows can no longer be limited: that comes before sampling.",
+            code="parameter-combination",
+            remedy="Sample here, with 'beta' alone, or leave 'people' out if each person has one row.",
+        )
     levels = {a.name: 0 for a in attributes} | fixed_levels(policy, attributes)
     labels = {a.name: a.hierarchy.recode(levels[a.name]).labels for a in attributes}
     for name, texts in labels.items():
@@ -276,7 +341,7 @@ def settle(section: Pram, policy: Policy, attributes: Sequence[CodedAttribute]) 
             code="domain-large",
             remedy="Show it more coarsely.",
         )
-    settled = PramSettled(section, attributes, levels, wishes)
+    settled = PramSettled(section, attributes, levels, wishes, persons=Persons.in_policy(policy))
     if section.records is not None:
         _decide(settled, section.records)  # what can be refused without the table is refused before it is read
     return settled
@@ -319,9 +384,10 @@ def _wishes(
 def _decide(settled: PramSettled, records: int) -> PramSettled:
     """The same with blocks and promise, for so many records."""
     section = settled.section
-    blocks = solve(settled.wishes, section.k, section.epsilon, records)
+    blocks = solve(settled.wishes, section.k, settled.epsilon, records)
     uncertain(blocks)  # invariant PRAM promises nothing, but it does redraw
-    promise = None if section.invariant else PramPromise.of(blocks, records, section.delta)
+    rows = settled.persons.at_most
+    promise = None if section.invariant else PramPromise.of(blocks, records, section.delta, rows, settled.rate)
     if promise is not None and promise.epsilon > LARGEST_EPSILON:
         raise UnreachableError(
             f"So much is kept that epsilon is above {LARGEST_EPSILON:g}, even for the shuffled table.",
@@ -347,14 +413,15 @@ def decided(settings: PramSettled, records: int) -> PramSettled:
         GuaranteeError: nothing can be promised about them.
     """
     declared = settings.section.records
-    if records < (declared or 2):
+    needed = FEWEST if settings.section.already_sampled else declared or FEWEST
+    if records < needed:
         raise DataError(
-            f"The promise needs {declared or 2:,} records at least, and there are fewer.",
+            f"The promise needs {needed:,} records at least, and there are fewer.",
             code="data-empty",
             remedy="Nobody can hide in a table of one record; use a larger one."
-            if records < 2
+            if records < FEWEST
             else "Declare fewer 'records', or leave the key out to have the promise found for those there are.",
-            details={"needed": declared or 2},
+            details={"needed": needed},
         )
     return replace(_decide(settings, declared or records), records=records)
 
@@ -380,3 +447,14 @@ def spending(settings: PramSettled) -> Point | Uncomposable:
     if settings.promise is None:
         return Uncomposable("invariant PRAM: no promise")
     return Point(settings.promise.epsilon, settings.promise.delta, Relation.REPLACE_ONE)
+
+
+def concerns(settings: PramSettled) -> Iterator[Concern]:
+    """A promise that hardly is one."""
+    if settings.promise is not None and settings.promise.k < _WEAK:
+        yield Concern(
+            "weak-promise",
+            None,
+            f"Somebody who looks for a person's record finds it with a probability of up to 1/k = "
+            f"{number(1 / settings.promise.k, 2)}. Choose a smaller rho, or a k, until 1/k is what you can answer for.",
+        )

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -30,10 +31,12 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Statement, Together
 from incrowd.mechanisms.declared import check_labels, held_columns, says_together
-from incrowd.mechanisms.pram.blocks import Block, Rows
+from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.pram.blocks import Block, Rows, as_drawn
 from incrowd.mechanisms.pram.section import MatrixFile, Pram, unfit_rows, write_probability
-from incrowd.mechanisms.pram.settle import By, PramPromise, PramSettled, _wishes, keeps, solve
+from incrowd.mechanisms.pram.settle import FEWEST, PramPromise, PramSettled, _wishes, each_of, keeps, solve
 from incrowd.mechanisms.pram.stated import (
+    AnyPramMechanism,
     CentralPart,
     InvariantStatedPromise,
     KeptBlock,
@@ -46,6 +49,7 @@ from incrowd.mechanisms.pram.stated import (
     PramStatedPromise,
     PramStatement,
     PramTogether,
+    SampledPramMechanism,
 )
 from incrowd.policy import Attribute
 from incrowd.theory._numbers import round_up
@@ -57,7 +61,7 @@ def state(settings: PramSettled, published: Counted) -> PramStatement:
     labels = {a.name: a.hierarchy.recode(settings.levels[a.name]).labels for a in settings.attributes}
     if published.total != settings.records or {c.name: c.labels for c in published.columns} != labels:
         raise InternalError("the release is not what the policy promises")
-    return describe(settings.blocks, settings.promise, settings.levels, settings.records, settings.by)
+    return describe(settings)
 
 
 def together(settings: PramSettled, copies: int) -> Together | None:
@@ -81,34 +85,39 @@ def check_promise(certificate: PramCertificate) -> Iterator[Check]:
     sizes = {name: size for block in blocks for name, size in zip(block.names, block.sizes, strict=True)}
     labels = {column.name: len(column.labels) for column in certificate.columns}
     records, by = mechanism.records, mechanism.randomised_by
-    needed = records if section.records is None else section.records
+    needed = _needed(certificate, section)
     whole = (
         sum(len(block.names) for block in blocks) == len(sizes) and sizes == labels and set(labels) == set(attributes)
     )
     asked = whole and not section.unfit(attributes)
-    asked = asked and 2 <= needed <= records and _as_asked(section, blocks, needed)
+    persons = Persons.in_certificate(certificate)
+    enough = records >= FEWEST if section.beta is not None else needed <= records
+    asked = asked and needed >= FEWEST and enough and _as_asked(section, blocks, needed, persons)
+    asked = asked and not (persons.declared and (by == "respondents" or section.already_sampled))
     asked = asked and mechanism.invariant == section.invariant and not (section.invariant and by == "respondents")
     asked = asked and math.isfinite(local_epsilon([block.law for block in blocks]))
     yield Check("the values are redrawn as the policy says", asked, "the blocks or their parameters are others")
     if not asked:
         return
-    promise = settled_again(certificate).promise
+    settled = settled_again(certificate)
+    promise = settled.promise
     if promise is not None:
         for name, holds in promise.holds(blocks).items():
             yield Check(f"{name}, from the transition probabilities", holds, "they promise less")
-    reached = keeps(blocks, section.k, section.epsilon, needed)
+    reached = keeps(blocks, section.k, each_of(section.epsilon, persons), needed)
     yield Check("the policy's k and epsilon are reached", reached, "they are not")
     levels = {name: 0 if a.level is None else a.level for name, a in attributes.items()}
     same = canonical(mechanism.levels) == canonical(levels)
     yield Check("the levels are the policy's", same, "a level differs from the policy's")
     if same:
         yield check_labels(certificate, held_columns(certificate))
-    said = describe(blocks, promise, levels, records, by).is_in(certificate)
+    said = describe(replace(settled, levels=levels)).is_in(certificate)
+    said = said and not (section.already_sampled and certificate.promise.together)
     said = said and says_together(certificate, lambda copies: _together(promise, copies))
     yield Check("the promise says what the parameters mean", said, "its words or numbers are others")
 
 
-def _as_asked(section: Pram, blocks: Sequence[Block], records: int) -> bool:
+def _as_asked(section: Pram, blocks: Sequence[Block], records: int, persons: Persons) -> bool:
     """Whether blocks are those of a policy: solved once more, which may differ in the last digits elsewhere.
 
     Matrices that the policy keeps in files are taken from the blocks themselves.
@@ -120,7 +129,7 @@ def _as_asked(section: Pram, blocks: Sequence[Block], records: int) -> bool:
         law = stated[names]
         return spec if isinstance(spec, tuple) else law.rows if isinstance(law, TransitionMatrix) else ()
 
-    wished = solve(list(_wishes(section, sizes, rows)), section.k, section.epsilon, records)
+    wished = solve(list(_wishes(section, sizes, rows)), section.k, each_of(section.epsilon, persons), records)
     if {block.names: block.sizes for block in wished} != {block.names: block.sizes for block in blocks}:
         return False
     for block in wished:
@@ -136,16 +145,35 @@ def _as_asked(section: Pram, blocks: Sequence[Block], records: int) -> bool:
 def settled_again(certificate: PramCertificate) -> PramSettled:
     """How values were redrawn and what that promises, as stated."""
     mechanism, section, stated = certificate.mechanism, section_of(certificate, Pram), certificate.promise
-    records = mechanism.records
-    needed = records if section.records is None else section.records
-    promise = None
+    records, persons = mechanism.records, Persons.in_certificate(certificate)
+    promise, needed = None, _needed(certificate, section)
     if isinstance(stated, PramStatedPromise):
-        promise = PramPromise(needed, stated.k, stated.local_epsilon, stated.epsilon, section.delta, stated.bound)
+        promise = PramPromise(
+            needed,
+            stated.k,
+            stated.local_epsilon,
+            stated.epsilon,
+            section.delta,
+            stated.bound,
+            persons.at_most,
+            1.0 if section.beta is None else as_drawn(section.beta),
+            None if section.beta is None else records,
+        )
     if section.invariant != (promise is None):
         raise ValueError("the promise is not of the policy's kind")
     return PramSettled(
-        section, (), mechanism.levels, (), blocks_of(certificate), promise, records, mechanism.randomised_by
+        section, (), mechanism.levels, (), blocks_of(certificate), promise, records, mechanism.randomised_by, persons
     )
+
+
+def _needed(certificate: PramCertificate, section: Pram) -> int:
+    """For how many records at least it is promised. Of a sample, how many it is from is the publisher's word."""
+    if section.records is not None:
+        return section.records
+    stated = certificate.promise
+    if section.beta is not None and isinstance(stated, PramStatedPromise):
+        return stated.records
+    return certificate.mechanism.records
 
 
 def columns_needed(certificate: PramCertificate, by: Sequence[str] = (), **options: Any) -> list[str]:
@@ -167,19 +195,23 @@ def blocks_of(certificate: PramCertificate) -> tuple[Block, ...]:
     return tuple(read_block(written) for written in certificate.mechanism.blocks)
 
 
-def describe(
-    blocks: Sequence[Block], promise: PramPromise | None, levels: Mapping[str, int], records: int, by: By
-) -> PramStatement:
+def describe(settings: PramSettled) -> PramStatement:
     """The whole statement. Without a promise it is one about invariant PRAM, which has none."""
-    mechanism = PramStatedMechanism(
-        blocks=tuple(_written(block) for block in blocks),
-        records=records,
-        invariant=promise is None,
-        randomised_by=by,
-        levels=dict(levels),
+    promise, section = settings.promise, settings.section
+    parameters: dict[str, Any] = {
+        "blocks": tuple(_written(block) for block in settings.blocks),
+        "records": settings.records,
+        "invariant": promise is None,
+        "randomised_by": settings.by,
+        "levels": dict(settings.levels),
+    }
+    mechanism: AnyPramMechanism = (
+        PramStatedMechanism(**parameters)
+        if section.beta is None
+        else SampledPramMechanism(**parameters, beta=settings.rate, already_sampled=section.already_sampled)
     )
-    stated = _NOTHING if promise is None else _promise(promise, blocks)
-    return Statement(stated, mechanism, _assumptions(promise, by))
+    stated = _NOTHING if promise is None else _promise(promise, settings.blocks, settings.persons)
+    return Statement(stated, mechanism, _assumptions(settings))
 
 
 def _written(block: Block) -> KeptBlock | MatrixBlock:
@@ -201,7 +233,12 @@ def read_block(written: KeptBlock | MatrixBlock) -> Block:
     return Block(names, sizes, TransitionMatrix(rows))
 
 
-def _promise(promise: PramPromise, blocks: Sequence[Block]) -> PramStatedPromise:
+def _promise(promise: PramPromise, blocks: Sequence[Block], persons: Persons) -> PramStatedPromise:
+    several = persons.several
+    most = f"{persons.at_most:,}"
+    whose = "a certain one of a given person's" if several else "a given person's"
+    relation = f"replace all records of one person, {most} at most" if several else "replace-one"
+    group = f"; {most} records by group privacy" if several else ""
     central, local = (factor(epsilon) for epsilon in (promise.epsilon, promise.local_epsilon))
     kept = all(isinstance(block.law, RetentionReplacement) for block in blocks)
     empty = says_nothing(promise)
@@ -213,17 +250,18 @@ def _promise(promise: PramPromise, blocks: Sequence[Block]) -> PramStatedPromise
             theorem=f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {5 if kept else 4}",
             in_words=(
                 "Nobody can tell with a probability above "
-                f"1/k = {_part(promise.k)} which record of this table is a given person's, even knowing everybody's "
-                f"true values.{_SO_LITTLE if 'linking' in empty else ''}"
+                f"1/k = {_part(promise.k)} which record of this table is {whose}, even knowing everybody's "
+                f"true values.{_EACH if several else ''}{_SO_LITTLE if 'linking' in empty else ''}"
             ),
         ),
         local=LocalPart(
             notion="local differential privacy",
             epsilon=promise.local_epsilon,
-            relation="replace-one",
-            theorem=f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {2 if kept else 1}",
+            relation=relation,
+            theorem=f"Ikarashi, Kikuchi, Chida, Takahashi, Corollary {2 if kept else 1}{group}",
             in_words=(
-                "Even to someone who knows which record is whose, a record is at most "
+                "Even to someone who knows which record is whose, "
+                f"{f'all records of a person, {most} at most, are' if several else 'a record is'} at most "
                 f"e^ε₀ = {local} times as likely for one person as for any other."
                 f"{_SO_LITTLE if 'local' in empty else ''}"
             ),
@@ -232,11 +270,12 @@ def _promise(promise: PramPromise, blocks: Sequence[Block]) -> PramStatedPromise
             notion="(epsilon, delta)-differential privacy of the shuffled table",
             epsilon=promise.epsilon,
             delta=promise.delta,
-            relation="replace-one",
-            theorem=_BOUNDS[promise.bound],
+            relation=relation,
+            theorem=_BOUNDS[promise.bound] + (_SAMPLED if promise.rate < 1 else "") + group,
             in_words=(
                 "Whatever anyone might conclude from this table, its probability is at most "
-                f"e^ε = {central} times what it would be had any one person's record been another, plus "
+                f"e^ε = {central} times what it would be had any one person's "
+                f"{f'records, {most} at most, been others' if several else 'record been another'}, plus "
                 f"δ = {promise.delta!r}.{_SO_LITTLE if 'central' in empty else ''}"
             ),
         ),
@@ -246,7 +285,7 @@ def _promise(promise: PramPromise, blocks: Sequence[Block]) -> PramStatedPromise
         notion="Pk-anonymity and differential privacy, of each record and of the shuffled table",
         epsilon=promise.epsilon,
         delta=promise.delta,
-        relation="replace-one",
+        relation=relation,
         k=promise.k,
         local_epsilon=promise.local_epsilon,
         records=promise.records,
@@ -264,6 +303,9 @@ _BOUNDS = {
 }
 
 
+_SAMPLED = ", of a random sample (docs/proofs.md, Shuffling)"
+
+
 _LARGEST_TELLING = 10.0  # e to this is 22,027
 
 
@@ -271,6 +313,9 @@ _SMALLEST_TELLING = 1.1
 
 
 _LARGEST_EXPONENT = 700.0  # of floating-point numbers, nearly
+
+
+_EACH = " That is about each record by itself: who has several has as many chances to be linked to one."
 
 
 _SO_LITTLE = " With such a number, that is practically no promise at all."
@@ -314,8 +359,9 @@ _NOTHING = InvariantStatedPromise(
 )
 
 
-def _assumptions(promise: PramPromise | None, by: By) -> list[str]:
+def _assumptions(settings: PramSettled) -> list[str]:
     """The premises of the theorems that nobody can check from outside."""
+    promise, by, persons = settings.promise, settings.by, settings.persons
     redrawn = (
         "Every respondent randomised their own record once, as the questionnaire says, and sent nothing else."
         if by == "respondents"
@@ -326,8 +372,12 @@ def _assumptions(promise: PramPromise | None, by: By) -> list[str]:
         "whoever adds records of their own takes them out again. The local promise does not depend on it."
     )
     return [
-        "Each person is one record of the table.",
-        "The number of records is public; tables are compared that differ in one record but not in that number.",
+        persons.premise,
+        (
+            "The number of records is public; tables are compared that differ in "
+            f"{'the records of one person' if persons.several else 'one record'} but not in that number."
+        ),
+        *_sampling(settings),
         redrawn,
         *([unknown] if by == "respondents" else []),
         "Domains, hierarchies, levels and transition probabilities were declared, not read off this table."
@@ -336,6 +386,27 @@ def _assumptions(promise: PramPromise | None, by: By) -> list[str]:
         "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
         "The order of the records carries nothing: they were published sorted by their values.",
         "The random bits were unpredictable, and have been forgotten.",
+    ]
+
+
+def _sampling(settings: PramSettled) -> list[str]:
+    """What a sample must be for the central promise to hold."""
+    if settings.promise is None or settings.section.beta is None:
+        return []
+    records, rate = settings.promise.records, settings.rate
+    if settings.section.already_sampled:
+        return [
+            (
+                f"The table is itself a random sample: each of at least {records} people came into it with probability "
+                f"{rate!r} at most, independently of everything else, and the promise is about all of them."
+            ),
+            "Nobody learns otherwise who is in the sample, and nothing else is published from it.",
+        ]
+    return [
+        (
+            f"Each of at least {records} records was redrawn and published with probability {rate!r}, independently of "
+            "everything else; the promise is about all of them, and the sample itself has been forgotten."
+        )
     ]
 
 

@@ -113,6 +113,16 @@ class PramStatedMechanism(StatedMechanism):
     )
 
 
+class SampledPramMechanism(PramStatedMechanism):
+    """How a randomised sample of a table was made."""
+
+    beta: float = Field(description="The probability with which each record was redrawn and published, if not 1.")
+    already_sampled: bool = Field(
+        description="Whether the table was taken to be a sample itself, so that nothing was sampled."
+    )
+
+
 AnyPramPromise = PramStatedPromise | InvariantStatedPromise
-PramCertificate = Certificate[AnyPramPromise, PramStatedMechanism]
-PramStatement = Statement[AnyPramPromise, PramStatedMechanism]
+AnyPramMechanism = SampledPramMechanism | PramStatedMechanism
+PramCertificate = Certificate[AnyPramPromise, AnyPramMechanism]
+PramStatement = Statement[AnyPramPromise, AnyPramMechanism]

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.base import (
+    Check,
+    ComparedSection,
+    Concern,
+    Estimates,
+    FormField,
+    Made,
+    Mechanism,
+    Publication,
+    Tell,
+)
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.sample.section import Sample
 from incrowd.mechanisms.sample.stated import (
@@ -23,6 +34,7 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.sample.settle import SampleSettled
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
+    from incrowd.recoding.fidelity import Told
 
 
 class SampleMechanism(
@@ -39,6 +51,7 @@ class SampleMechanism(
         FormField("rows_unknown", "rows that may change"),
     )
     start: ClassVar = {"epsilon": "0.5", "delta": "0.05"}
+    several_rows = True
     section = Sample
     certificate = SampleCertificate
     claimed = (
@@ -46,10 +59,21 @@ class SampleMechanism(
         "that the table published was drawn from the publisher's data as described, once",
         "that each record was sampled independently with the stated rate, from unpredictable bits",
     )
+    in_use = "A row stands for 1/rate people. `incrowd estimate` counts them, with an interval for each number."
     policy_note = """\
 # The policy as it was carried out, to be reviewed, and to be used again on another table. What was found by looking at
 # this table (the rate, or what a planned rate promises) is found anew for each table.
 """
+
+    def comparable(
+        self,
+        epsilon: float,
+        delta: float,
+        sizes: Sequence[int],  # noqa: ARG002
+        records: int,  # noqa: ARG002
+    ) -> Iterator[ComparedSection]:
+        """A likelihood ratio of 1 + ε′ = e^ε."""
+        yield ComparedSection({"epsilon": math.expm1(epsilon), "delta": delta})
 
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SampleSettled:
         from incrowd.mechanisms.sample.settle import settle
@@ -65,6 +89,11 @@ class SampleMechanism(
         from incrowd.mechanisms.sample.settle import spending
 
         return spending(settings)
+
+    def concerns(self, settings: SampleSettled, table: Histogram) -> Iterable[Concern]:
+        from incrowd.mechanisms.sample.settle import concerns
+
+        return concerns(settings, table)
 
     def together(self, settings: SampleSettled, copies: int) -> Together | None:  # noqa: ARG002
         return None  # there is never more than one
@@ -86,10 +115,10 @@ class SampleMechanism(
 
         return settled_again(certificate)
 
-    def check_table(self, certificate: SampleCertificate, table: Histogram) -> Iterator[Check]:
+    def check_table(self, certificate: SampleCertificate, published: Publication) -> Iterator[Check]:
         from incrowd.mechanisms.sample.state import check_table
 
-        return check_table(certificate, table)
+        return check_table(certificate, published.table)
 
     def columns_needed(self, certificate: SampleCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         from incrowd.mechanisms.sample.state import columns_needed
@@ -97,24 +126,29 @@ class SampleMechanism(
         return columns_needed(certificate, by, **options)
 
     def estimate(
-        self, certificate: SampleCertificate, table: Histogram, by: Sequence[str], **options: Any
+        self, certificate: SampleCertificate, published: Publication, by: Sequence[str], **options: Any
     ) -> Estimates:
         from incrowd.mechanisms.sample.estimate import estimate
 
-        return estimate(certificate, table, by, **options)
+        return estimate(certificate, published.table, by, **options)
+
+    def told(self, settings: SampleSettled, made: Made[SampleOutcome, SampleStatement]) -> Told:
+        from incrowd.mechanisms.sample.told import told
+
+        return told(settings, made)
 
     def public_report(
         self,
         policy: Policy,
         settings: SampleSettled,
-        published: Histogram,
+        published: Publication,
         statement: SampleStatement,
         *,
         void: str | None,
     ) -> bytes:
         from incrowd.mechanisms.sample.report import public_report
 
-        return public_report(policy, settings, published, statement, void=void)
+        return public_report(policy, settings, published.table, statement, void=void)
 
     def internal_files(
         self,

@@ -5,57 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import (
-    Estimates,
-)
+from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.sample.stated import SampleCertificate
-
-Floats = NDArray[np.float64]
-
+from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread
+from incrowd.theory.intervals import (
+    ANY,
+    CONFIDENCE,
+    OWN,
+    REST,
+    SURPRISE,
+    absent_at_most,
+    calibrated,
+    mean_margin,
+    sampled_between,
+)
 
 Ints = NDArray[np.int64]
 
 
-CONFIDENCE = 0.95
-
-
-SURPRISE = 0.5 * (1.0 - CONFIDENCE)
-"""What is less likely than this is taken not to have happened: on either side."""
-
-
-_MOST = 1 << 62  # no table has more records
-
-
-_NUMERICS = 1e-9  # more than the relative error of a tail
-
-
-@dataclass(frozen=True)
-class SampleEstimate:
-    """One cell of a cross-tabulation.
-
-    Attributes:
-        values: the labels of the columns asked for, None for missing.
-        estimate: people of the population in this cell.
-        standard_error: of that number.
-        low: with `high` an interval that holds the true number with a probability of at least 95%, given that the cell
-            occurs in the sample.
-        high: see `low`.
-    """
-
-    values: tuple[str | None, ...]
-    estimate: float
-    standard_error: float
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class SampleEstimates(Estimates):
     """Estimates from a plain sample.
 
@@ -67,23 +40,39 @@ class SampleEstimates(Estimates):
     absent_at_most: int
 
 
-def estimate(certificate: SampleCertificate, table: Histogram, by: Sequence[str]) -> SampleEstimates:
-    """A cross-tabulation by some columns."""
+def estimate(
+    certificate: SampleCertificate,
+    table: Histogram,
+    by: Sequence[str],
+    *,
+    mean: str | None = None,
+    total: tuple[int, int] | None = None,
+) -> SampleEstimates:
+    """A cross-tabulation by some columns.
+
+    Args:
+        certificate: of the release.
+        table: the sample.
+        by: the columns; they are there.
+        mean: a column whose mean is wanted in each group.
+        total: an interval for the number of people of all cells, if it is known.
+    """
     rate = certificate.mechanism.rate
-    groups = table.project(by)
+    grid = Grid.of(table, by)
+    sampled = grid.summed(table.counts).astype(np.int64)
     with np.errstate(over="ignore"):  # at a rate at which nobody is ever drawn
-        people = np.minimum(groups.counts / rate, float(_MOST))
-        errors = np.minimum(np.sqrt(groups.counts * (1.0 - rate)) / rate, float(_MOST))
-    low, high = interval(groups.counts, rate)
+        people = np.minimum(sampled / rate, float(ANY))
+        errors = np.minimum(np.sqrt(sampled * (1.0 - rate)) / rate, float(ANY))
+    low, high = interval(sampled, rate) if total is None else _within(sampled, rate, table.total, total)
     rows = [
-        SampleEstimate(
-            tuple(groups[name].labels[int(groups[name].codes[i])] for name in by),
-            float(people[i]),
-            float(errors[i]),
+        EstimatedCell(
+            values,
+            float(people[i]) if sampled[i] else None,
+            float(errors[i]) if sampled[i] else None,
             int(low[i]),
             int(high[i]),
         )
-        for i in range(len(groups))
+        for i, values in enumerate(grid.values())
     ]
     absent = absent_at_most(rate)
     notes = [
@@ -96,47 +85,49 @@ def estimate(certificate: SampleCertificate, table: Histogram, by: Sequence[str]
             f"{SURPRISE:.1%} at most."
         ),
     ]
-    rounded = [name for name in by if name in certificate.mechanism.rounded]
+    if grid.unlisted:
+        notes.append(f"{grid.unlisted:,} declared cells that do not occur in the sample are not listed.")
+    rounded = [name for name in (*by, mean) if name in certificate.mechanism.rounded]
     if rounded:
         notes.append(f"Numbers were rounded at random before sampling: {', '.join(rounded)}. Their sums have no bias.")
-    return SampleEstimates(tuple(by), tuple(rows), tuple(notes), absent)
-
-
-def absent_at_most(rate: float) -> int:
-    """The largest n of which no record is sampled with a probability above 2.5%, (1−p)^n, rounded up."""
-    return math.floor(min(float(_MOST), math.log(SURPRISE) / math.log1p(-rate) * (1.0 + _NUMERICS)))
+    means: tuple[GroupMean, ...] = ()
+    if mean is not None:
+        means = _means(certificate, table, by, mean)
+        notes += [MIDDLES, "Of groups that do not occur in the sample nothing is known of a mean."]
+    return SampleEstimates(by=tuple(by), rows=tuple(rows), notes=tuple(notes), means=means, absent_at_most=absent)
 
 
 def interval(sampled: Ints, rate: float) -> tuple[Ints, Ints]:
-    """For each number of sampled records x ≥ 1 the least and the largest n that do not make it a surprise.
+    """For each number of sampled records the least and the largest n that do not make it a surprise.
 
-    P[X ≥ x | X ≥ 1] rises with n and P[X ≤ x] falls, so both ends are found by halving.
+    The lower end is taken given that something was sampled, because only then a cell is seen.
     """
-    from scipy.special import betainc
-
-    x = sampled.astype(np.int64)
-
-    def enough(n: Ints) -> NDArray[np.bool_]:
-        occurs = -np.expm1(n * math.log1p(-rate))
-        likely = betainc(x, n - x + 1.0, rate) >= SURPRISE * (1.0 - _NUMERICS) * occurs
-        return np.asarray(likely | (x == 1))
-
-    def too_many(n: Ints) -> NDArray[np.bool_]:
-        fewer = betainc(np.maximum(n - x, 0.5), x + 1.0, 1.0 - rate)
-        return np.asarray(fewer <= SURPRISE * (1.0 - _NUMERICS)) & (n > x)
-
-    with np.errstate(over="ignore"):
-        reach = np.minimum(np.ceil((x + 10.0 + 10.0 * np.sqrt(x + 10.0)) / rate), float(_MOST)).astype(np.int64)
-    high = _first(too_many, x, reach) - 1
-    return np.minimum(_first(enough, x, reach), high), high
+    return sampled_between(sampled, sampled, rate, occurring=True)
 
 
-def _first(holds: Any, low: Ints, high: Ints) -> Ints:
-    """For each cell the first number from `low` to `high` at which something holds that goes on holding."""
-    low, high = low.copy(), high.copy()
-    while bool((low < high).any()):
-        middle = low + (high - low) // 2  # the sum may not fit 64 bits
-        found = holds(middle)
-        high = np.where(found, middle, high)
-        low = np.where(found, low, middle + 1)
-    return low
+def _within(sampled: Ints, rate: float, all_sampled: int, total: tuple[int, int]) -> tuple[Ints, Ints]:
+    """The same if the number of people in all is known."""
+    ends = sampled_between(sampled, sampled, rate, surprise=OWN, occurring=True)
+    rest = all_sampled - sampled
+    return calibrated(ends, sampled_between(rest, rest, rate, surprise=REST), total)
+
+
+def _means(certificate: SampleCertificate, table: Histogram, by: Sequence[str], column: str) -> tuple[GroupMean, ...]:
+    rate = certificate.mechanism.rate
+    spread = NumberSpread.of(certificate, table, by, column)
+    values = spread.numbers
+    width = float(values.max() - values.min())
+    means = []
+    for i, group in enumerate(spread.groups.values()):
+        counts = spread.counts[i]
+        sampled = float(counts.sum())
+        if not sampled:
+            means.append(GroupMean(group, None, None, None, None, 0.0))
+            continue
+        here = float(counts @ values) / sampled
+        squares = float(counts @ (values - here) ** 2)
+        margin = mean_margin(sampled, squares, width, rate)
+        error = math.sqrt((1.0 - rate) * squares) / sampled
+        low, high = max(here - margin, float(values.min())), min(here + margin, float(values.max()))
+        means.append(GroupMean(group, here, error, low, high, min(sampled / rate, float(ANY))))
+    return tuple(means)

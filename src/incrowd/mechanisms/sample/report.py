@@ -21,7 +21,6 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sample.advice import Advice, Blame, Step, advise, scales
 from incrowd.mechanisms.sample.draw import SampleOutcome
-from incrowd.mechanisms.sample.estimate import SURPRISE, absent_at_most
 from incrowd.mechanisms.sample.plan import draw_sample, plan_sample
 from incrowd.mechanisms.sample.settle import SampleSettled, Terms
 from incrowd.mechanisms.sample.state import factor
@@ -48,6 +47,7 @@ from incrowd.reports.page import (
     tag,
 )
 from incrowd.theory import sampling
+from incrowd.theory.intervals import SURPRISE, absent_at_most
 
 _TITLE = "A random sample of a table"
 _BELIEFS = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, UnreachableError
-from incrowd.core.numbers import few_digits
+from incrowd.core.numbers import count, few_digits
 from incrowd.domain import IntegerRange
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
+    Concern,
     Tell,
     fixed_levels,
 )
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.promises import Uncomposable
 from incrowd.mechanisms.sample.section import Sample
 from incrowd.policy import Policy
@@ -30,6 +32,7 @@ DIGITS = 3
 ADVICE = "`incrowd plan sample POLICY --advice` says what would help."
 
 
+_FEWEST = 30  # people, below which a sample is hardly worth publishing
 _LARGEST_DELTA = 0.5  # a promise that fails more often than it holds is none
 
 
@@ -66,6 +69,7 @@ class SampleSettings:
     rows_unknown: int = 1
     rounding: Mapping[str, Rounding] = field(default_factory=dict)
     epoch: int | None = None
+    persons: Persons = field(default_factory=Persons)
 
 
 @dataclass(frozen=True)
@@ -146,6 +150,12 @@ class SampleSettled:
     terms: Terms | None = None
 
 
+def asked_for(release: Sample, rounding: Mapping[str, Rounding], persons: Persons) -> SampleSettings:
+    """What a policy asks for. Of one person all rows may change, so that c is at least their number."""
+    c = max(release.rows_unknown, persons.at_most)
+    return SampleSettings(release.epsilon, release.delta, release.rate, c, rounding, release.epoch, persons)
+
+
 def settle(release: Sample, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SampleSettled:
     """What is asked for; what it amounts to depends on the table."""
     if copies > 1:
@@ -161,9 +171,7 @@ def settle(release: Sample, policy: Policy, attributes: Sequence[CodedAttribute]
             if not isinstance(domain, IntegerRange):
                 raise InternalError("a column is to be rounded that does not hold whole numbers")
             rounding[a.name] = Rounding(release.rounding[a.name], domain.low, domain.high)
-    settings = SampleSettings(
-        release.epsilon, release.delta, release.rate, release.rows_unknown, rounding, release.epoch
-    )
+    settings = asked_for(release, rounding, Persons.in_policy(policy))
     return SampleSettled(settings, attributes, {a.name: 0 for a in attributes} | fixed_levels(policy, attributes))
 
 
@@ -184,3 +192,18 @@ def spending(settings: SampleSettled) -> Uncomposable:
     """A promise about one table, which cannot be added to promises about all tables."""
     c = settings.sample.rows_unknown
     return Uncomposable(f"({c}, epsilon, delta)-privacy of this table (Chaudhuri, Mishra)")
+
+
+def concerns(settings: SampleSettled, table: Histogram) -> Iterator[Concern]:
+    """A rate at which hardly anybody is drawn."""
+    if settings.terms is None:
+        return
+    expected = settings.terms.rate * table.total
+    if expected < _FEWEST:
+        about = "nobody" if expected < 0.5 else count(round(expected), "person", "people")
+        yield Concern(
+            "few-people",
+            None,
+            f"At this rate about {about} would be published. Allow a larger epsilon or delta, show columns more "
+            f"coarsely or leave some out; {ADVICE}",
+        )

@@ -27,8 +27,9 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import check_labels, held_columns
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sample.section import Sample
-from incrowd.mechanisms.sample.settle import DIGITS, Rounding, SampleSettings, SampleSettled, Terms, printed
+from incrowd.mechanisms.sample.settle import DIGITS, Rounding, SampleSettings, SampleSettled, Terms, asked_for, printed
 from incrowd.mechanisms.sample.stated import (
     Found,
     SampleCertificate,
@@ -102,7 +103,9 @@ def assumptions(terms: Terms, asked: SampleSettings, found: Found | None) -> lis
     """The premises that nobody can check from outside, and what the promise does not cover."""
     what = "The rate" if found == "rate" else "That the rate keeps the promise"
     premises = [
-        "Each person is one record of the table"
+        asked.persons.premise
+        if asked.persons.declared
+        else "Each person is one record of the table"
         + ("." if terms.rows_unknown == 1 else f", or {terms.rows_unknown} records at most."),
         (
             f"{what} was found by looking at the table. The promise takes the rate as given, as if it would have been "
@@ -137,7 +140,8 @@ def check_promise(certificate: SampleCertificate) -> Iterator[Check]:
     promise, mechanism, release = certificate.promise, certificate.mechanism, section_of(certificate, Sample)
     listed = published_attributes(certificate)
     attributes = {name: _attribute(a, name in release.rounding) for name, a in listed.items()}
-    terms = Terms(promise.epsilon, promise.delta, mechanism.rate, release.rows_unknown)
+    asked = settled_again(certificate).sample
+    terms = Terms(promise.epsilon, promise.delta, mechanism.rate, asked.rows_unknown)
     sound = not release.unfit(attributes)
     sound = sound and terms.epsilon > 0 and 0 < terms.delta < 1 and 0 < terms.rate < 1
     yield Check("the policy's parameters go together", sound, "they contradict each other")
@@ -158,7 +162,6 @@ def check_promise(certificate: SampleCertificate) -> Iterator[Check]:
     yield Check("the levels are the policy's", same, "a level differs from the policy's")
     if same:
         yield check_labels(certificate, held_columns(certificate), apart=release.rounding)
-    asked = settled_again(certificate).sample
     stated = state(terms, asked, levels).is_in(certificate) and promise.together is None
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
@@ -167,13 +170,14 @@ def settled_again(certificate: SampleCertificate) -> SampleSettled:
     """What was asked for, and the levels as stated."""
     release, listed = section_of(certificate, Sample), published_attributes(certificate)
     rounding = {name: _rounding(listed[name], release.rounding[name]) for name in listed if name in release.rounding}
-    asked = SampleSettings(release.epsilon, release.delta, release.rate, release.rows_unknown, rounding, release.epoch)
+    asked = asked_for(release, rounding, Persons.in_certificate(certificate))
     return SampleSettled(asked, (), certificate.mechanism.levels)
 
 
-def columns_needed(certificate: SampleCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:
+def columns_needed(certificate: SampleCertificate, by: Sequence[str] = (), **options: Any) -> list[str]:
     """Rounded columns, and those asked for."""
-    return [*section_of(certificate, Sample).rounding, *by]
+    mean = options.get("mean")
+    return [*section_of(certificate, Sample).rounding, *by, *([] if mean is None else [mean])]
 
 
 def check_table(certificate: SampleCertificate, table: Histogram) -> Iterator[Check]:

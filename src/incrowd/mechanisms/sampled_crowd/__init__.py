@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Tell
+from incrowd.mechanisms.base import Check, ComparedSection, Estimates, FormField, Made, Mechanism, Publication, Tell
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.stated import (
@@ -21,14 +21,24 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.promises import Promise
     from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
     from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+    from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
+    from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
+    from incrowd.recoding.fidelity import Told
+
+    AnySettled: TypeAlias = CrowdSettled | TreeSettled
+    AnyOutcome: TypeAlias = CrowdOutcome | TreeOutcome
+    AnyMade: TypeAlias = Made[AnyOutcome, CrowdStatement]
 
 
 class SampledCrowdMechanism(
-    Mechanism[SampledCrowd, "CrowdSettled", "Histogram", "CrowdOutcome", CrowdStatedPromise, CrowdStatedMechanism]
+    Mechanism[SampledCrowd, "AnySettled", "Histogram", "AnyOutcome", CrowdStatedPromise, CrowdStatedMechanism]
 ):
-    """Sample, recode, and publish only crowds (Li, Qardaji, Su)."""
+    """Sample, recode, and publish only crowds (Li, Qardaji, Su).
+
+    The mapping has one level per column, or is a tree of boxes: what is particular to trees is in the folder `tree`.
+    """
 
     title = "Sampled crowds"
     summary = "(ε,δ)-differential privacy: sample, make coarser, publish crowds of k."
@@ -36,98 +46,160 @@ class SampledCrowdMechanism(
         FormField("epsilon", "ε"),
         FormField("delta", "δ"),
         FormField("selection_epsilon", "ε₁, for choosing levels"),
+        FormField("recoding", "one level per column (lattice) or a tree of boxes (tree)"),
         FormField("beta", "β (empty: chosen)"),
         FormField("k", "k (empty: chosen)"),
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6", "selection_epsilon": "0.1"}
+    several_rows = True
     section = SampledCrowd
     certificate = CrowdCertificate
     claimed = (
         "that the table published was drawn from the publisher's data as described",
         "that each record was sampled independently with probability beta, from unpredictable bits",
-        "that chosen levels were chosen on the full table with no more than selection_epsilon",
+        "that chosen levels were chosen on the full table with no more than selection_epsilon, and a tree with its rho",
+    )
+    in_use = (
+        "A row stands for 1/β people of groups that were large enough to be shown. `incrowd estimate` counts them, and "
+        "says what may be missing."
     )
     policy_note = """\
 # The policy as it was carried out, with every level fixed: to be reviewed, and to be used again on another table, such
-# as next year's. Nothing is then left to choose, so all of epsilon goes to the crowd.
+# as next year's. Nothing is then left to choose, so all of epsilon goes to the crowd. (A tree is used again by adding
+# 'mapping: mapping.json', the file beside the release.)
 """
 
-    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> CrowdSettled:
+    def comparable(
+        self,
+        epsilon: float,
+        delta: float,
+        sizes: Sequence[int],
+        records: int,  # noqa: ARG002
+    ) -> Iterator[ComparedSection]:
+        promise = {"epsilon": epsilon, "delta": delta}
+        yield ComparedSection(promise)
+        if any(size > 1 for size in sizes):
+            yield ComparedSection({**promise, "recoding": "tree"}, chooses=True)
+
+    def variations(self, section: SampledCrowd) -> Iterator[dict[str, Any]]:
+        if not section.already_sampled and section.recoding == "lattice":
+            yield from ({"beta": beta, "k": None} for beta in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7) if beta != section.beta)
+
+    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> AnySettled:
         from incrowd.mechanisms.sampled_crowd.settle import settle
+        from incrowd.mechanisms.sampled_crowd.tree.settle import settle_tree
 
-        return settle(self.section_in(policy), policy, attributes, copies)
+        section = self.section_in(policy)
+        return (settle_tree if section.recoding == "tree" else settle)(section, policy, attributes, copies)
 
-    def prepare(self, settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[CrowdSettled, Histogram]:
-        from incrowd.mechanisms.sampled_crowd.settle import prepare
+    def prepare(self, settings: AnySettled, table: Histogram, tell: Tell) -> tuple[AnySettled, Histogram]:
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, prepare
+        from incrowd.recoding.choice import require_scorable
 
-        return prepare(settings, table, tell)
+        if isinstance(settings, CrowdSettled):
+            return prepare(settings, table, tell)
+        require_scorable(table.total)
+        return settings, table
 
-    def spending(self, settings: CrowdSettled) -> Promise:
-        from incrowd.mechanisms.sampled_crowd.settle import spending
+    def spending(self, settings: AnySettled) -> Promise:
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, spending
+        from incrowd.mechanisms.sampled_crowd.tree import settle as trees
 
-        return spending(settings)
+        return spending(settings) if isinstance(settings, CrowdSettled) else trees.spending(settings)
 
-    def together(self, settings: CrowdSettled, copies: int) -> Together | None:
-        from incrowd.mechanisms.sampled_crowd.state import together
+    def together(self, settings: AnySettled, copies: int) -> Together | None:
+        from incrowd.mechanisms.sampled_crowd.state import together_of
 
-        return together(settings, copies)
+        return together_of(settings.crowd, copies)
 
-    def draw(
-        self, settings: CrowdSettled, prepared: Histogram, source: RandomSource
-    ) -> Made[CrowdOutcome, CrowdStatement]:
+    def draw(self, settings: AnySettled, prepared: Histogram, source: RandomSource) -> AnyMade:
         from incrowd.mechanisms.sampled_crowd.draw import draw
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+        from incrowd.mechanisms.sampled_crowd.tree.draw import draw_tree
 
-        return draw(settings, prepared, source)
+        if isinstance(settings, CrowdSettled):
+            return draw(settings, prepared, source)  # type: ignore[return-value]
+        return draw_tree(settings, prepared, source)  # type: ignore[return-value]
 
     def check_promise(self, certificate: CrowdCertificate) -> Iterator[Check]:
-        from incrowd.mechanisms.sampled_crowd.state import check_promise
+        from incrowd.mechanisms.sampled_crowd import state
+        from incrowd.mechanisms.sampled_crowd.tree import state as trees
 
-        return check_promise(certificate)
+        return trees.check_promise(certificate) if _is_tree(certificate) else state.check_promise(certificate)
 
-    def settled_again(self, certificate: CrowdCertificate) -> CrowdSettled:
-        from incrowd.mechanisms.sampled_crowd.state import settled_again
+    def settled_again(self, certificate: CrowdCertificate) -> AnySettled:
+        from incrowd.mechanisms.sampled_crowd import state
+        from incrowd.mechanisms.sampled_crowd.tree import state as trees
 
-        return settled_again(certificate)
+        return trees.settled_again(certificate) if _is_tree(certificate) else state.settled_again(certificate)
 
-    def check_table(self, certificate: CrowdCertificate, table: Histogram) -> Iterator[Check]:
-        from incrowd.mechanisms.sampled_crowd.state import check_table
+    def beside_names(self, certificate: CrowdCertificate) -> Sequence[str]:
+        from incrowd.mechanisms.sampled_crowd.tree.state import beside_names
 
-        return check_table(certificate, table)
+        return beside_names(certificate) if _is_tree(certificate) else ()
+
+    def check_table(self, certificate: CrowdCertificate, published: Publication) -> Iterator[Check]:
+        from incrowd.mechanisms.sampled_crowd import state
+        from incrowd.mechanisms.sampled_crowd.tree import state as trees
+
+        if _is_tree(certificate):
+            return trees.check_table(certificate, published)
+        return state.check_table(certificate, published.table)
 
     def columns_needed(self, certificate: CrowdCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
         from incrowd.mechanisms.sampled_crowd.state import columns_needed
 
         return columns_needed(certificate, by, **options)
 
-    def estimate(self, certificate: CrowdCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
+    def estimate(
+        self, certificate: CrowdCertificate, published: Publication, by: Sequence[str], **options: Any
+    ) -> Estimates:
         from incrowd.mechanisms.sampled_crowd.estimate import estimate
+        from incrowd.mechanisms.sampled_crowd.tree.estimate import estimate_tree
 
-        return estimate(certificate, table, by, **options)
+        if _is_tree(certificate):
+            return estimate_tree(certificate, published, by, **options)
+        return estimate(certificate, published.table, by, **options)
+
+    def told(self, settings: AnySettled, made: AnyMade) -> Told:
+        from incrowd.mechanisms.sampled_crowd.told import told
+
+        return told(settings, made)
 
     def public_report(
         self,
         policy: Policy,
-        settings: CrowdSettled,
-        published: Histogram,
+        settings: AnySettled,
+        published: Publication,
         statement: CrowdStatement,
         *,
         void: str | None,
     ) -> bytes:
         from incrowd.mechanisms.sampled_crowd.report import public_report
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+        from incrowd.mechanisms.sampled_crowd.tree import report as trees
 
-        return public_report(policy, settings, published, statement, void=void)
+        if isinstance(settings, CrowdSettled):
+            return public_report(policy, settings, published.table, statement, void=void)
+        return trees.public_report(policy, settings, published, statement, void=void)
 
     def internal_files(
         self,
         policy: Policy,
         attributes: Sequence[CodedAttribute],
-        settings: CrowdSettled,
+        settings: AnySettled,
         table: Histogram,
-        made: Made[CrowdOutcome, CrowdStatement],
+        made: AnyMade,
         *,
         void: str | None,
     ) -> dict[str, bytes]:
-        from incrowd.mechanisms.sampled_crowd.report import internal_report
+        from incrowd.mechanisms.sampled_crowd import report
+        from incrowd.mechanisms.sampled_crowd.tree import report as trees
+        from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 
-        report = internal_report(policy, attributes, settings, table, made, void=void)
-        return {"report.html": report}
+        page: Any = trees if isinstance(settings, TreeSettled) else report
+        return {"report.html": page.internal_report(policy, attributes, settings, table, made, void=void)}
+
+
+def _is_tree(certificate: CrowdCertificate) -> bool:
+    return bool(certificate.policy["release"].get("recoding") == "tree")

@@ -1,11 +1,11 @@
 """Sample, recode, and publish only crowds of k (Li, Qardaji, Su).
 
-*Precondition.* The histogram counts the full table on its declared domains, one record per person. The levels are
+*Precondition.* The histogram counts the full table on its declared domains, at most m rows per person. The levels are
 fixed in the policy, or chosen here on the full table with their own share of ε; they are never chosen on the sample.
 
-*Promise.* (ε,δ)-DP for adding or removing one record, with ε = ε₁ + ε₂ and δ the exact δ(k, β, ε₂) of
-`incrowd.theory.crowd`: an ε₁-DP choice of the mapping followed by a sampled crowd under it, by adaptive
-composition.
+*Promise.* (ε,δ)-DP for adding or removing one person, with ε = ε₁ + ε₂ and δ the δ(k, β, ε₂, m) of
+`incrowd.theory.crowd`, exact for m = 1: an ε₁-DP choice of the mapping followed by a sampled crowd under it, by
+adaptive composition.
 
 *What must not be published* for this to hold: the size of the sample and the number of suppressed records. They leave
 this module only inside `CrowdOutcome`, for the publisher's internal report.
@@ -111,6 +111,7 @@ def choose_levels(
         k=settings.k,
         beta=settings.beta,
         epsilon=settings.selection_epsilon,
+        rows=settings.persons.at_most,
     )
     return {a.name: level for a, level in zip(attributes, node, strict=True) if a.name not in fixed}
 

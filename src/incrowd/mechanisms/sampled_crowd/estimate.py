@@ -1,42 +1,60 @@
-"""What can be estimated from a sampled crowd."""
+"""What can be estimated from a sampled crowd.
+
+**Intervals.** A cell of a cross-tabulation is made of crowds, of which some are published, with s sampled records
+together, and u are not. Each of these has fewer than k sampled records. So between s and s + (k − 1)·u records of the
+cell were sampled, each with probability β, and `theory.intervals` says how many people there are. Nothing is assumed
+of what is missing; where u is large, the upper end is far away, because nothing in the release rules it out. Whoever
+knows how many people there are in all gives that: what the rest of the table has at the least is then taken off.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.numbers import number
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import (
-    Estimates,
-)
+from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean, range_text
 from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
+from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread
+from incrowd.theory.intervals import (
+    ANY,
+    OWN,
+    REST,
+    SURPRISE,
+    calibrated,
+    extreme_mean,
+    mean_margin,
+    sampled_between,
+)
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class CrowdEstimate:
+class CrowdEstimate(EstimatedCell):
     """One cell of a cross-tabulation.
 
     Attributes:
         values: the labels of the columns asked for, None for missing.
-        estimate: people of the population in the published crowds of this cell.
-        standard_error: of that number, from the sampling and the threshold.
+        estimate: people of the population in the published crowds of this cell; None if there is none.
+        standard_error: of that number, from the sampling and the threshold; None if crowds are missing.
+        low: with `high` an interval that holds the number of people of the cell with a probability of at least 95%,
+            those in crowds that were not published included.
+        high: see `low`.
         crowds: how many crowds were published here.
         crowds_possible: how many there could be; each of the others hides fewer than `hidden_at_most` people.
     """
 
-    values: tuple[str | None, ...]
-    estimate: float
-    standard_error: float
     crowds: int
     crowds_possible: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class CrowdEstimates(Estimates):
     """Estimates from a sampled crowd.
 
@@ -48,33 +66,145 @@ class CrowdEstimates(Estimates):
     hidden_at_most: int
 
 
-def estimate(certificate: CrowdCertificate, table: Histogram, by: Sequence[str]) -> CrowdEstimates:
-    """A cross-tabulation by some columns."""
+def estimate(
+    certificate: CrowdCertificate,
+    table: Histogram,
+    by: Sequence[str],
+    *,
+    mean: str | None = None,
+    total: tuple[int, int] | None = None,
+) -> CrowdEstimates:
+    """A cross-tabulation by some columns.
+
+    Args:
+        certificate: of the release.
+        table: its crowds.
+        by: the columns; they are there.
+        mean: a column whose mean is wanted in each group.
+        total: an interval for the number of people of all cells, if it is known.
+    """
     k, beta = certificate.mechanism.k, certificate.mechanism.beta
     people, errors = people_behind(table.counts.astype(np.float64), k, beta)
-    groups = table.project(by)
-    sizes = [len(table[name].labels) for name in by]
-    codes = [table[name].codes.astype(np.int64) for name in by]
-    keys = np.ravel_multi_index(codes, sizes) if len(table) else np.zeros(0, dtype=np.int64)
-    # Groups come in the order of their codes, as the cells of the projection do.
-    place_of = np.unique(keys, return_inverse=True)[1]
-    totals = np.bincount(place_of, weights=people, minlength=len(groups))
-    variances = np.bincount(place_of, weights=errors**2, minlength=len(groups))
-    crowds = np.bincount(place_of, minlength=len(groups))
-    possible = table.domain_size // int(np.prod(sizes, dtype=object))
+    grid = Grid.of(table, by)
+    possible = table.domain_size // grid.possible
+    crowds, shown = grid.summed().astype(np.int64), grid.summed(table.counts).astype(np.int64)
+    low, high = _ends(shown, crowds, possible, table, k, beta, total)
+    sums, variances = grid.summed(people), grid.summed(errors**2)
     rows = [
         CrowdEstimate(
-            tuple(groups[name].labels[int(groups[name].codes[i])] for name in by),
-            float(totals[i]),
-            float(np.sqrt(variances[i])),
+            values,
+            float(sums[i]) if crowds[i] else None,
+            float(np.sqrt(variances[i])) if crowds[i] == possible else None,
+            int(low[i]),
+            int(high[i]),
             int(crowds[i]),
             possible,
         )
-        for i in range(len(groups))
+        for i, values in enumerate(grid.values())
     ]
-    hidden = hidden_at_most(k, beta)
-    note = f"A crowd that was not published has, with probability 95%, fewer than {hidden:,} people."
-    return CrowdEstimates(tuple(by), tuple(rows), (note,), hidden)
+    notes = [_INTERVALS, *_of_missing(certificate, table, grid, possible, total)]
+    means: tuple[GroupMean, ...] = ()
+    if mean is not None:
+        means = _means(certificate, table, by, mean)
+        notes += [MIDDLES, _MEANS]
+    return CrowdEstimates(
+        by=tuple(by), rows=tuple(rows), notes=tuple(notes), means=means, hidden_at_most=hidden_at_most(k, beta)
+    )
+
+
+_INTERVALS = (
+    "Low and high: the number of people lies between them with a probability of at least 95%, those included whose "
+    "crowds were not published."
+)
+_MEANS = (
+    "Low and high of a mean allow for the people of unpublished crowds, whatever their values are; without crowds that "
+    "are missing, for the sampling alone."
+)
+
+
+def _ends(
+    shown: NDArray[np.int64],
+    crowds: NDArray[np.int64],
+    possible: int,
+    table: Histogram,
+    k: int,
+    beta: float,
+    total: tuple[int, int] | None,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An interval for each cell of which so many records are shown, in so many crowds of those possible."""
+    surprise = SURPRISE if total is None else OWN
+    ends = sampled_between(shown, _at_most(shown, possible - crowds.astype(object), k), beta, surprise=surprise)
+    if total is None:
+        return ends
+    others = table.domain_size - possible - (len(table) - crowds.astype(object))
+    rest = table.total - shown
+    return calibrated(ends, sampled_between(rest, _at_most(rest, others, k), beta, surprise=REST), total)
+
+
+def _at_most(shown: NDArray[np.int64], hidden: NDArray[np.object_], k: int) -> NDArray[np.int64]:
+    """How many records were sampled at the most, if so many crowds are hidden: perhaps more than 64 bits hold."""
+    most: NDArray[np.int64] = np.minimum(shown + hidden * (k - 1), ANY).astype(np.int64)
+    return most
+
+
+def _of_missing(
+    certificate: CrowdCertificate, table: Histogram, grid: Grid, possible: int, total: tuple[int, int] | None
+) -> list[str]:
+    """What is to be said of crowds that were not published."""
+    k, beta = certificate.mechanism.k, certificate.mechanism.beta
+    missing = table.domain_size - len(table)
+    if not missing:
+        return []
+    notes = [
+        (
+            f"{number(missing)} of the {number(table.domain_size)} crowds that there could be were not published: each "
+            f"has fewer than k = {k} sampled records, so with probability 95% fewer than {hidden_at_most(k, beta):,} "
+            "people. The estimates count people of published crowds alone; the upper ends allow for all others."
+        )
+    ]
+    if total is None:
+        notes.append(
+            "Nothing published says how many people there are in all. If you know it, give it as the total: upper ends "
+            "then leave to the other cells what these surely have."
+        )
+    if grid.unlisted:
+        one = sampled_between(np.array([0]), np.array([min(possible * (k - 1), ANY)]), beta)[1][0]
+        notes.append(
+            f"{number(grid.unlisted)} declared cells without a published crowd are not listed; each has "
+            f"{range_text(0, int(one))} people."
+        )
+    return notes
+
+
+def _means(certificate: CrowdCertificate, table: Histogram, by: Sequence[str], column: str) -> tuple[GroupMean, ...]:
+    k, beta = certificate.mechanism.k, certificate.mechanism.beta
+    spread = NumberSpread.of(certificate, table, by, column)
+    values = spread.numbers
+    possible = table.domain_size // (spread.groups.possible * len(table[column].labels))
+    hidden = (k - 1.0) * np.array(possible - spread.cells.astype(object), dtype=np.float64)
+    width = float(values.max() - values.min())
+    means = []
+    for i, group in enumerate(spread.groups.values()):
+        counts = spread.counts[i]
+        sampled = float(counts.sum())
+        if not sampled:
+            means.append(GroupMean(group, None, None, None, None, 0.0))
+            continue
+        here = float(counts @ values) / sampled
+        squares = None if hidden[i].any() else float(counts @ (values - here) ** 2)
+        margin = mean_margin(sampled, squares, width, beta)
+        low, high = (extreme_mean(values, counts, hidden[i], largest=side) for side in (False, True))
+        means.append(
+            GroupMean(
+                group,
+                here,
+                None if squares is None else math.sqrt((1.0 - beta) * squares) / sampled,
+                max(low - margin, float(values.min())),
+                min(high + margin, float(values.max())),
+                sampled / beta,
+            )
+        )
+    return tuple(means)
 
 
 def people_behind(shown: Floats, k: int, beta: float) -> tuple[Floats, Floats]:

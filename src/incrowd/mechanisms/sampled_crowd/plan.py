@@ -36,7 +36,7 @@ _POINTS = 48  # those of the first half are those at which a release says in num
 
 
 def draw_crowd_plan(plan: CrowdPlan) -> str:
-    return draw_crowd(plan, CrowdProfile(plan.k, plan.beta).delta)
+    return draw_crowd(plan, CrowdProfile(plan.k, plan.beta, rows=plan.rows_per_person).delta)
 
 
 def draw_crowd(plan: CrowdPlan, delta_at: Callable[[float], float]) -> str:
@@ -45,13 +45,16 @@ def draw_crowd(plan: CrowdPlan, delta_at: Callable[[float], float]) -> str:
     top = max(2 * left_after(plan.epsilon, spent), 0.5)
     grid = [top * i / _POINTS for i in range(1, _POINTS + 1)]
     exact = [delta_at(e) for e in grid]
-    paper = [paper_delta(plan.k, plan.beta, e) for e in grid]
     total = [e + spent for e in grid]
+    lines = [Line("exact" if plan.rows_per_person == 1 else "proved", total, exact)]
+    if plan.rows_per_person == 1:
+        paper = [paper_delta(plan.k, plan.beta, e) for e in grid]
+        lines.append(Line("Theorem 5", total, paper, dashed=True))
     return line_chart(
         f"A crowd of {plan.k:,} at sampling rate {plan.beta:.4g}",
         Axis("ε" if spent == 0 else f"ε, of which {spent:g} chooses the mapping", low=0.0),
         Axis("δ", log=True, high=1.0),
-        [Line("exact", total, exact), Line("Theorem 5", total, paper, dashed=True)],
+        lines,
         [Mark(plan.epsilon, plan.delta, f"ε = {plan.epsilon:.4g}, δ = {number(plan.delta)}")],
     )
 

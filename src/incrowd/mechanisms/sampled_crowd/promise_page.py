@@ -14,6 +14,7 @@ from incrowd.core.numbers import number
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.plan import draw_crowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
+from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd
 from incrowd.reports.page import Content, figure, formula, heading, paragraph, points, table, tag
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory import crowd
@@ -62,7 +63,10 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
     e, d = settings.epsilon, settings.delta
     factor = _up(_grown(e), 3)
     data = "the population's data" if settings.already_sampled else "the data"
-    whole, stated = curve(settings), [(e, d)]
+    whole, stated, several = curve(settings), [(e, d)], settings.persons.several
+    record, more = ("rows", "the rows of one more person") if several else ("record", "one record more")
+    more += f", {settings.persons.at_most:,} at most" if several else ""
+    others, yours = ("everyone else’s rows", "yours are") if several else ("every other record", "yours is")
     rows = [
         [
             share(p),
@@ -74,7 +78,7 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
     return [
         paragraph(
             "Take any one person. Whatever is done with this release, by anyone, now or later: the probability of any "
-            f"consequence is at most {factor} times what it would be without that person’s record in {data}, plus "
+            f"consequence is at most {factor} times what it would be without that person’s {record} in {data}, plus "
             f"{number(d)}. The same holds the other way round."
         ),
         formula(
@@ -82,25 +86,26 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
         ),
         paragraph(
             "M is the making of this release, S any set of releases, and D and D′ are any two tables of which one is "
-            "the other with one record more (“add/remove”). This is (ε, δ)-differential privacy. It holds against "
-            "people who know every other record, know exactly how the release was made, and have any other information "
+            f"the other with {more} (“add/remove”). This is (ε, δ)-differential privacy. It holds against "
+            f"people who know {others}, know exactly how the release was made, and have any other information "
             "and any amount of time."
         ),
         heading("What that means for one person"),
         paragraph(
             "Think of something that you would not like to happen because of this release: an offer refused, a secret "
-            "guessed. If it would come about with the probability on the left without your record, then with your "
-            "record its probability stays within these bounds:"
+            f"guessed. If it would come about with the probability on the left without your {record}, then with your "
+            f"{record} its probability stays within these bounds:"
         ),
         table(
-            "How much your record can change what happens",
-            ["without your record", f"promised: (ε, δ) = ({number(e)}, {number(d)})", "by the whole exact curve"],
+            f"How much your {record} can change what happens",
+            [f"without your {record}", f"promised: (ε, δ) = ({number(e)}, {number(d)})", "by the whole exact curve"],
             rows,
             numbers=(0, 1, 2),
         ),
         paragraph(
-            "Someone who knows all other records, and for whom a fair coin has decided whether yours is among the "
-            f"data, guesses right with probability {share_up(guess(whole))} at most; without the release it is 50%. "
+            f"Someone who knows all other {'rows' if several else 'records'}, and for whom a fair coin has decided "
+            f"whether {yours} among the data, guesses right with probability "
+            f"{share_up(guess(whole))} at most; without the release it is 50%. "
             "The policy promises one point of a curve; the last column and this number use all of it."
         ),
         heading("Why it holds"),
@@ -132,9 +137,12 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
                     "something in common, others may conclude it of you, too, and could without your record."
                 ),
                 (
-                    "Anything about several records at once. One record is one person: of a family of g the promise is "
-                    "weaker, with g · ε in place of ε and a larger δ."
+                    f"Anything about several {'people' if several else 'records'} at once. "
+                    f"{'' if several else 'One record is one person: '}"
+                    f"{'Of' if several else 'of'} a family of g the promise is weaker, with g · ε in place of ε and a "
+                    "larger δ."
                 ),
+                *_limited(settings),
                 (
                     "Anything about other releases. What else is published about the same people adds to what is "
                     "revealed; the publisher’s ledger keeps account of that for one data set."
@@ -145,7 +153,27 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
     ]
 
 
+def _limited(settings: CrowdSettings) -> list[Content]:
+    if not settings.persons.several:
+        return []
+    most = f"{settings.persons.at_most:,}"
+    return [
+        f"That all rows are there. Of each person {most} at most were used, chosen by that person’s rows alone.",
+        (
+            f"That k is a number of people. In a crowd of {settings.k:,} rows, up to {most} may be one person’s; the "
+            "promise has taken that into account."
+        ),
+    ]
+
+
 def _levels_point(settings: CrowdSettings) -> str:
+    if isinstance(settings, TreeCrowd) and settings.rho:
+        return (
+            "The boxes were chosen on the full table by a randomised procedure, noisy one-way tables first, that is "
+            f"ρ-zCDP with ρ = {number(settings.rho)}; the sampling came after it and independently of it."
+        )
+    if isinstance(settings, TreeCrowd):
+        return "The boxes were given beforehand, without looking at the table."
     if settings.selection_epsilon:
         return (
             "How coarsely each column is shown was chosen on the full table by a randomised procedure that spent "
@@ -155,12 +183,24 @@ def _levels_point(settings: CrowdSettings) -> str:
 
 
 def _delta_point(settings: CrowdSettings) -> str:
+    if isinstance(settings, TreeCrowd) and settings.rho:
+        return (
+            f"With these β, k and ρ, δ is at most {number(round_up(settings.exact_delta), 3)} at "
+            f"ε = {number(settings.epsilon)}, no more than the {number(settings.delta)} promised. The crowd’s part is "
+            "exact, its join with the choice a bound whose every inequality was checked."
+        )
     left = settings.crowd_epsilon
     said = (
         f"With these β and k, δ is in fact {number(round_up(settings.exact_delta), 3)} at "
         f"ε{'₂' if settings.selection_epsilon else ''} = {number(left)}, no more than the {number(settings.delta)} "
-        "promised. That is exact: no smaller number would be true."
+        "promised. "
     )
+    if settings.persons.several:
+        return (
+            f"{said}That covers a person with {settings.persons.at_most:,} rows, wherever they are, and is the "
+            "smallest number proved."
+        )
+    said += "That is exact: no smaller number would be true."
     paper = crowd.paper_bound(left, settings.delta, settings.k, settings.beta)
     if paper is None:
         return said
@@ -171,7 +211,13 @@ def _delta_point(settings: CrowdSettings) -> str:
 def trade_off(settings: CrowdSettings) -> list[Content]:
     """The section with the curves behind the promise."""
     plan = crowd.CrowdPlan(
-        settings.epsilon, settings.delta, settings.k, settings.beta, settings.selection_epsilon, paper=None
+        settings.epsilon,
+        settings.delta,
+        settings.k,
+        settings.beta,
+        settings.selection_epsilon,
+        None,
+        settings.persons.at_most,
     )
     likely = hidden_at_most(settings.k, settings.beta)
     return [
@@ -181,13 +227,15 @@ def trade_off(settings: CrowdSettings) -> list[Content]:
         ),
         figure(
             draw_crowd(plan, settings.delta_at),
-            "The exact curve of this release, Theorem 5 of Li, Qardaji and Su for comparison where it applies, and the "
-            "point that was promised, which lies on the exact curve or above it.",
+            "The curve of this release and the point that was promised, which lies on it or above it."
+            if settings.persons.several
+            else "The exact curve of this release, Theorem 5 of Li, Qardaji and Su for comparison where it applies, "
+            "and the point that was promised, which lies on the exact curve or above it.",
         ),
         figure(
             survival_chart(settings, likely),
-            f"A combination shared by {likely:,} people or more is published with a probability of at least 95%; one "
-            f"shared by fewer than {settings.k:,} never is.",
+            f"A combination shared by {likely:,} {settings.persons.estimated} or more is published with a probability "
+            f"of at least 95%; one shared by fewer than {settings.k:,} never is.",
         ),
     ]
 
@@ -201,10 +249,10 @@ def survival_chart(settings: CrowdSettings, likely: int) -> str:
     shown = betainc(k, sizes - k + 1, beta)
     return line_chart(
         "How large must a crowd be to appear?",
-        Axis("people who share a combination of values", low=0.0),
+        Axis(f"{'rows that' if settings.persons.several else 'people who'} share a combination of values", low=0.0),
         Axis("probability that it is published", low=0.0, high=1.0),
         [Line(f"k = {k:,}, β = {beta:.4g}", [0.0, max(k - 1.0, 0.0), *sizes.tolist()], [0.0, 0.0, *shown.tolist()])],
-        [Mark(float(likely), float(betainc(k, likely - k + 1, beta)), f"{likely:,} people")],
+        [Mark(float(likely), float(betainc(k, likely - k + 1, beta)), f"{likely:,} {settings.persons.estimated}")],
     )
 
 

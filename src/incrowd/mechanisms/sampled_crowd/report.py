@@ -23,7 +23,6 @@ from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
-from incrowd.recoding import utility
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
 from incrowd.reports.bars import largest
@@ -72,7 +71,11 @@ def public_report(
         PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
     ]
     facts = [
-        Fact("ε", number(settings.epsilon), "how much one record can matter"),
+        Fact(
+            "ε",
+            number(settings.epsilon),
+            "how much one person can matter" if settings.persons.several else "how much one record can matter",
+        ),
         Fact("δ", number(settings.delta), "a probability on top of that"),
         Fact("k", number(settings.k), "the smallest crowd"),
         Fact("β", number(settings.beta), "the sampling rate"),
@@ -85,6 +88,11 @@ def public_report(
 def _lead(settings: CrowdSettings) -> str:
     drawn = "came into the data by chance" if settings.already_sampled else "was drawn at random from the data"
     company = f" and shares all published values with at least {count(settings.k - 1, 'other', 'others')}"
+    if settings.persons.several:
+        return (
+            f"Every row of this table {drawn}{company}. A person has {settings.persons.at_most:,} rows at most. This "
+            "page says what that promises to the people in it, and how to work with it."
+        )
     return (
         f"Every row of this table is one person who {drawn}{company if settings.k > 1 else ''}. This page says what "
         "that promises to the people in it, and how to work with it."
@@ -251,7 +259,6 @@ def internal_report(
         Fact("sampled", number(c.sample.total), _of(c.sample.total, table.total)),
         Fact("published", number(c.published.total), f"{_of(c.published.total, c.sample.total)} of the sample"),
         Fact("suppressed", number(c.suppressed), f"{_of(c.suppressed, c.sample.total)} of the sample"),
-        Fact("information kept", percent(utility.information_kept(c)), "of the sample"),
     ]
     lead = (
         "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise "

@@ -3,17 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
 
 from incrowd.policy.attributes import Attribute
-from incrowd.policy.fields import Finding
+from incrowd.policy.fields import Finding, NamedFile, Text
+from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
+
+_OF_TREES = ("splits", "score", "importance", "choice_rho", "mapping")
+
+
+class MappingFile(NamedFile):
+    """The `mapping.json` of an earlier release."""
+
+    file: Text = Field(description="The mapping of an earlier release, relative to the policy.")
+
+    @field_validator("file", mode="before")
+    @classmethod
+    def _digested(cls, raw: Any) -> Any:
+        """In a certificate a file stands by its digest."""
+        return f"sha256:{raw['sha256']}" if isinstance(raw, Mapping) and set(raw) == {"sha256"} else raw
+
+
+def _named(raw: Any) -> Any:
+    return {"file": raw} if isinstance(raw, str) else raw
 
 
 class SampledCrowd(ReleaseSection):
     """Sample, recode, and publish only what at least k sampled records share."""
+
+    PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"mapping": MappingFile}
 
     mechanism: Literal["sampled_crowd"] = Field(description="The method.")
     epsilon: float = Field(gt=0, allow_inf_nan=False, description="The promise, selection_epsilon included.")
@@ -29,15 +57,60 @@ class SampledCrowd(ReleaseSection):
     )
     k: int | None = Field(default=None, ge=1, description="The least crowd that is published; chosen if not given.")
     crowd_of_interest: int | None = Field(
-        default=None, ge=1, description="The size of crowd whose survival decides how beta and k are chosen."
+        default=None, ge=1, description="Choose beta and k so that crowds of this size survive best."
     )
     already_sampled: bool = Field(
         default=False, description="The table itself is a random sample, of rate beta, of the people it speaks of."
     )
 
+    recoding: Literal["lattice", "tree"] = Field(
+        default="lattice",
+        description="One level per column for all records, or a tree of boxes that refines different columns in each.",
+    )
+    splits: Literal["hierarchy", "binary"] = Field(
+        default="hierarchy",
+        description="For a tree: into the children of the hierarchy, or in two, with cut points and unions beyond it.",
+    )
+    score: Literal["information", "queries"] = Field(
+        default="information",
+        description="For a tree: what a split is worth: what it tells, or how far it is from what one-way tables tell.",
+    )
+    importance: dict[str, Annotated[float, Field(gt=0, le=1000)]] = Field(
+        default_factory=dict, description="For a tree: how much more some columns matter; 1 is usual."
+    )
+    choice_rho: float | None = Field(
+        default=None,
+        gt=0,
+        le=10,
+        description="For a tree: what the choice costs, in zero-concentrated differential privacy; found if not given.",
+    )
+    mapping: Annotated[MappingFile | None, BeforeValidator(_named)] = Field(
+        default=None, description="For a tree: the mapping of an earlier release, to be used as it is."
+    )
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A policy without a tree says nothing of trees, so that its digest is what it was before there were any."""
+        content: dict[str, Any] = handler(self)
+        silent = ("recoding", *_OF_TREES) if self.recoding == "lattice" else ()
+        return {key: item for key, item in content.items() if key not in silent}
+
+    def files(self) -> dict[Place, MappingFile]:
+        """The mapping that is used again."""
+        return {} if self.mapping is None else {("mapping",): self.mapping}
+
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         """What does not go together, within the release or with the attributes that it publishes."""
-        findings: list[Finding] = []
+        if self.recoding == "tree":
+            return self._unfit_tree(attributes)
+        findings: list[Finding] = [
+            (("release", key), "is for trees: set 'recoding: tree', or leave it out")
+            for key in _OF_TREES
+            if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True)
+        ]
         here = ("release", "selection_epsilon")
         if self.selection_epsilon >= self.epsilon:
             findings.append((here, "is part of epsilon and must be smaller"))
@@ -54,4 +127,28 @@ class SampledCrowd(ReleaseSection):
                 for name, attribute in attributes.items()
                 if attribute.hierarchy is not None and attribute.level is None
             ]
+        return findings
+
+    def _unfit_tree(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
+        findings: list[Finding] = []
+        if self.selection_epsilon:
+            findings.append((("release", "selection_epsilon"), "a tree has a share of its own: 'choice_rho'"))
+        if self.crowd_of_interest is not None:
+            findings.append((("release", "crowd_of_interest"), "a tree makes crowds of the size that beta and k want"))
+        if self.already_sampled and self.mapping is None:
+            findings.append((("release", "already_sampled"), "no tree can be chosen on the sample; name a 'mapping'"))
+        if self.already_sampled and self.beta is None:
+            findings.append((("release", "already_sampled"), "say at which rate it was sampled: give 'beta'"))
+        if self.mapping is not None and self.choice_rho is not None:
+            findings.append((("release", "choice_rho"), "pays for a choice, but the 'mapping' is given"))
+        findings += [
+            (("attributes", name), "a tree shows a column as finely as each box can bear; leave its 'level' out")
+            for name, attribute in attributes.items()
+            if attribute.level is not None
+        ]
+        findings += [
+            (("release", "importance", name), "there is no such published column")
+            for name in self.importance
+            if name not in attributes
+        ]
         return findings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, PolicyError, UnreachableError
@@ -14,18 +14,13 @@ from incrowd.mechanisms.base import (
     Tell,
     fixed_levels,
 )
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.policy import Policy
 from incrowd.recoding.choice import reach_of, require_scorable
 from incrowd.theory import crowd
 
-DEFAULT_CROWD_OF_INTEREST = 100
-
-
 LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
-
-
-_RATES = tuple(i / 100 for i in range(1, 100))
 
 
 @dataclass(frozen=True)
@@ -38,6 +33,7 @@ class CrowdSettings:
     k: int
     beta: float
     already_sampled: bool
+    persons: Persons = field(default_factory=Persons)
 
     @property
     def crowd_epsilon(self) -> float:
@@ -46,8 +42,8 @@ class CrowdSettings:
 
     @cached_property
     def delta_at(self) -> Callable[[float], float]:
-        """The exact δ of the crowd at any ε. A release asks for some of them several times, so they are kept."""
-        return cache(crowd.CrowdProfile(self.k, self.beta).delta)
+        """The δ of the crowd at any ε. A release asks for some of them several times, so they are kept."""
+        return cache(crowd.CrowdProfile(self.k, self.beta, rows=self.persons.at_most).delta)
 
     @property
     def exact_delta(self) -> float:
@@ -60,11 +56,12 @@ class CrowdSettings:
         return self.exact_delta <= self.delta
 
 
-def solve(release: SampledCrowd) -> CrowdSettings:
+def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSettings:
     """Fill in what the policy leaves open: k, β or both.
 
-    With neither given, the rate is taken from 0.01, 0.02, ... 0.99 that publishes most of a crowd of the size of
-    interest, at the smallest k that keeps the promise. That looks at the policy only, so it costs nothing.
+    With neither given, `crowd.choose_rate` takes them; if the policy names a crowd of interest, the rate among
+    0.01, 0.02, ... 0.99 that publishes most of a crowd of that size, at the smallest k that keeps the promise. Both
+    look at the policy only, so they cost nothing.
 
     Raises:
         GuaranteeError: k and β are given and do not keep the promise.
@@ -77,18 +74,21 @@ def solve(release: SampledCrowd) -> CrowdSettings:
         )
     spent = release.selection_epsilon
     left = crowd.left_after(release.epsilon, spent)
-    k, beta = release.k, release.beta
-    if k is None and beta is None:
-        k, beta = _best_for(release.crowd_of_interest or DEFAULT_CROWD_OF_INTEREST, left, release.delta)
+    k, beta, persons = release.k, release.beta, persons or Persons()
+    rows = crowd.require_rows(persons.at_most)
+    if k is None and beta is None and release.crowd_of_interest is not None:
+        k, beta = _best_for(release.crowd_of_interest, left, release.delta, rows)
+    elif k is None and beta is None:
+        k, beta = crowd.choose_crowd(left, release.delta, rows)
     elif k is None and beta is not None:
-        k = crowd.smallest_k(left, release.delta, beta)
+        k = crowd.smallest_k(left, release.delta, beta, rows)
     elif beta is None and k is not None:
-        beta = crowd.largest_beta(left, release.delta, k)
+        beta = crowd.largest_beta(left, release.delta, k, rows)
     if k is None or beta is None:
         raise InternalError("a release was left without k or beta")
-    settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled)
+    settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled, persons)
     if not settings.kept:
-        needed = crowd.smallest_k(left, release.delta, beta)
+        needed = crowd.smallest_k(left, release.delta, beta, rows)
         raise GuaranteeError(
             f"k = {k} and beta = {beta:g} give delta = {settings.exact_delta:.3g} at epsilon = {release.epsilon:g}, "
             f"more than the {release.delta:g} promised.",
@@ -99,11 +99,11 @@ def solve(release: SampledCrowd) -> CrowdSettings:
     return settings
 
 
-def _best_for(size: int, epsilon: float, delta: float) -> tuple[int, float]:
+def _best_for(size: int, epsilon: float, delta: float, rows: int) -> tuple[int, float]:
     best: tuple[float, int, float] | None = None
-    for beta in _RATES:
+    for beta in crowd.RATES:
         try:
-            k = crowd.smallest_k(epsilon, delta, beta)
+            k = crowd.least_k(epsilon, delta, beta, rows)
         except UnreachableError:
             continue
         kept = crowd.survival(size, k, beta)
@@ -115,7 +115,7 @@ def _best_for(size: int, epsilon: float, delta: float) -> tuple[int, float]:
             code="unreachable",
             remedy="Raise epsilon, delta or crowd_of_interest.",
         )
-    return best[1], best[2]
+    return crowd.smallest_k(epsilon, delta, best[2], rows), best[2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,13 +140,25 @@ def settle(release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttr
             code="sample-reused",
             remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
         )
+    require_limited_before_sampling(release, policy)
     fixed = fixed_levels(policy, attributes)
     if not release.selection_epsilon:
         fixed = {a.name: 0 for a in attributes} | fixed
-    settled = CrowdSettled(solve(release), attributes, fixed)
+    settled = CrowdSettled(solve(release, Persons.in_policy(policy)), attributes, fixed)
     if settled.chosen:
         reach_of(settled.crowd.k, settled.crowd.beta)  # what cannot be chosen privately is refused before all else
     return settled
+
+
+def require_limited_before_sampling(release: SampledCrowd, policy: Policy) -> None:
+    """Refuse to limit the rows of people in a sample: who has many would be in it with a probability above β."""
+    if release.already_sampled and policy.people is not None:
+        raise PolicyError(
+            "In a table that is itself a sample, a person's rows can no longer be limited: that comes before sampling.",
+            code="policy-invalid",
+            remedy="Make the table with one row for each person and leave out the section 'people', or leave out "
+            "'already_sampled'.",
+        )
 
 
 def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[CrowdSettled, Histogram]:  # noqa: ARG001
@@ -159,4 +171,6 @@ def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[Crowd
 def spending(settings: CrowdSettled) -> promises.CrowdPromise:
     """One sampled crowd, with what the choice of levels costs."""
     crowd = settings.crowd
-    return promises.CrowdPromise(crowd.k, crowd.beta, crowd.selection_epsilon, crowd.delta)
+    return promises.CrowdPromise(
+        crowd.k, crowd.beta, crowd.selection_epsilon, crowd.delta, rows_per_person=crowd.persons.at_most
+    )

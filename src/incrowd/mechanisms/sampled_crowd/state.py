@@ -24,6 +24,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, says_together
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import (
@@ -45,9 +46,9 @@ def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[s
         notion="(epsilon, delta)-differential privacy",
         epsilon=settings.epsilon,
         delta=settings.delta,
-        relation="add/remove",
+        relation=f"add/remove {settings.persons.one}" if settings.persons.several else "add/remove",
         in_words=in_words(settings),
-        grounds=grounds(chosen=bool(chosen)),
+        grounds=grounds(chosen=bool(chosen), several=settings.persons.several),
     )
     mechanism = CrowdStatedMechanism(
         k=settings.k,
@@ -61,12 +62,8 @@ def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[s
     return Statement(promise, mechanism, assumptions(settings))
 
 
-def together(settings: CrowdSettled, copies: int) -> CrowdTogether | None:
+def together_of(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
     """Promises about fresh samples add up."""
-    return _together(settings.crowd, copies)
-
-
-def _together(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
     if copies == 1:
         return None
     return CrowdTogether(
@@ -80,10 +77,12 @@ def _together(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
     )
 
 
-def grounds(*, chosen: bool) -> str:
+def grounds(*, chosen: bool, several: bool = False) -> str:
     """What the promise rests on."""
     return (
-        "Exact delta of a sampled crowd (incrowd, docs/proofs.md), sharpening Theorem 5 of Li, Qardaji and Su, "
+        "Exact delta of a sampled crowd"
+        + (", for all rows of a person wherever they lie" if several else "")
+        + " (incrowd, docs/proofs.md), sharpening Theorem 5 of Li, Qardaji and Su, "
         "'On sampling, anonymization, and differential privacy'; levels "
         + (
             "chosen with selection_epsilon on the full table, before and independently of the sampling: adaptive "
@@ -104,7 +103,7 @@ def assumptions(settings: CrowdSettings) -> list[str]:
     else:
         sampled = "The sample was drawn for this release and was used for no other."
     return [
-        "Each person is one record of the table.",
+        settings.persons.premise,
         sampled,
         (
             "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table (but "
@@ -122,10 +121,11 @@ def assumptions(settings: CrowdSettings) -> list[str]:
 def in_words(settings: CrowdSettings) -> str:
     """The promise as a sentence."""
     factor = grown(settings.epsilon, 3)
+    rows = f", who has {settings.persons.at_most:,} rows at most," if settings.persons.several else ""
     return (
-        "Whatever anyone might conclude from this table, the probability of that with any one person in the data is at "
-        f"most e^ε = {factor} times the probability without that person, plus δ = {settings.delta!r}; and the other "
-        "way round."
+        f"Whatever anyone might conclude from this table, the probability of that with any one person{rows} in the "
+        f"data is at most e^ε = {factor} times the probability without that person, plus δ = {settings.delta!r}; and "
+        "the other way round."
     )
 
 
@@ -141,7 +141,7 @@ def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
     }
     settings = settled_again(certificate).crowd
     given = release.k in (None, mechanism.k) and release.beta in (None, mechanism.beta)
-    sound = not release.unfit(attributes)
+    sound = not release.unfit(attributes) and not (release.already_sampled and settings.persons.declared)
     yield Check("the policy's parameters go together", given and sound, "they contradict each other")
     yield Check(
         "epsilon and delta follow from k and beta",
@@ -161,7 +161,7 @@ def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
         same = same and (name in chosen or levels[name] == fixed)
     yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
     stated = state(settings, levels, mechanism.levels_chosen).is_in(certificate)
-    stated = stated and says_together(certificate, lambda copies: _together(settings, copies))
+    stated = stated and says_together(certificate, lambda copies: together_of(settings, copies))
     stated = stated and not (settings.already_sampled and certificate.promise.together)
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 
@@ -177,6 +177,7 @@ def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
             mechanism.k,
             mechanism.beta,
             release.already_sampled,
+            Persons.in_certificate(certificate),
         ),
         (),
         {},

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from incrowd.mechanisms.certificate import Certificate, Many, StatedMechanism, StatedPromise, Statement, Together
+from incrowd.mechanisms.certificate import Certificate, Many, Part, StatedMechanism, StatedPromise, Statement, Together
 
 
 class CrowdTogether(Together):
@@ -24,6 +24,19 @@ class CrowdStatedPromise(StatedPromise):
     together: CrowdTogether | None = Field(default=None, description=StatedPromise.model_fields["together"].description)
 
 
+class CrowdStatedTree(Part):
+    """How a tree of boxes came about."""
+
+    rho: float = Field(
+        description="What the choice cost, in zero-concentrated differential privacy; 0 for a fixed one."
+    )
+    one_way_variance: int | None = Field(description="The variance of the noise in the one-way tables.")
+    path_budget: int | None = Field(description="The most that a path of the tree may have cost, in units of 2**-64.")
+    threshold: int = Field(description="How many people a box should hold at least.")
+    splits: str = Field(description="Into the children of a hierarchy, or in two.")
+    score: str = Field(description="What a split was worth.")
+
+
 class CrowdStatedMechanism(StatedMechanism):
     """How a sampled crowd was made."""
 
@@ -36,6 +49,16 @@ class CrowdStatedMechanism(StatedMechanism):
         description="Whether the table was taken to be a sample itself, so that nothing was sampled."
     )
     levels_chosen: Many[str] = Field(description="The columns whose levels were chosen privately.")
+    tree: CrowdStatedTree | None = Field(
+        default=None,
+        description="If the mapping is a tree of boxes, how it came about; it is in `mapping.json`. Else left out.",
+        json_schema_extra={"left_out": True},
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a tree nothing is said of one, as before there were any."""
+        return {key: item for key, item in handler(self).items() if key != "tree" or item is not None}
 
 
 CrowdCertificate = Certificate[CrowdStatedPromise, CrowdStatedMechanism]

@@ -36,11 +36,18 @@ def questionnaire_of(policy: Policy, *, records: int, texts: Mapping[str, Any] |
             code="policy-invalid",
             remedy="Give the section 'release' the mechanism pram, with rho, epsilon or k.",
         )
-    if section.matrix or section.joint or section.invariant:
+    if section.matrix or section.joint or section.invariant or section.beta is not None:
         raise PolicyError(
-            "Respondents keep or redraw each answer on its own: 'matrix', 'joint' and 'invariant' are for a table.",
+            "Respondents keep or redraw each answer on their own: 'matrix', 'joint', 'invariant' and 'beta' are for a "
+            "table.",
             code="policy-invalid",
             remedy="Leave them out of the policy for a questionnaire.",
+        )
+    if policy.people is not None:
+        raise PolicyError(
+            "To a collector, one person is one record: it cannot tell who has answered before.",
+            code="policy-invalid",
+            remedy="Leave the section 'people' out of the policy for a questionnaire.",
         )
     attributes = codings(policy)
     settled = settle(section, policy, attributes)

@@ -19,6 +19,8 @@ from incrowd.mechanisms.pram.draw import collected
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
+from incrowd.releases.verdict import public_block, verdict
+from incrowd.reports.page import with_verdict
 from incrowd.survey import Question, Questionnaire
 from incrowd.survey.collector.store import Store
 
@@ -81,15 +83,18 @@ def release_of(table: Histogram, questionnaire: Questionnaire) -> Release:
     """The records as a release: certificate and report say that respondents have randomised them."""
     policy = policy_of(questionnaire)
     settings, made = collected(MECHANISMS["pram"].settle(policy, codings(policy), copies=1), table)
+    judged = verdict(policy, made.published, made.statement)
     report = pram_report.public_report(policy, settings, made.published, made.statement, void=None)
+    report = with_verdict(report, public_block(judged))
     published = made.published
-    files = files_of(policy, published)
+    files = files_of(policy, made.publication)
     return Release(
         load=lambda: published,
         certified=certify(policy, made.statement, published.columns, None, Respondents(), files, report, None),
         policy=policy,
         report=report,
         internal={QUESTIONNAIRE: questionnaire.to_bytes()},
+        verdict=judged,
     )
 
 

@@ -85,7 +85,9 @@ def test_demands_follow_the_order_of_the_labels():
     )
     release = Policy.from_text(POLICY % ("", asked)).release
     labels = {"ill": ["no", "flu", "cold", None], "pay": ["low", "high"]}
-    made = demands_of(release, labels, seen=lambda _: [], tree=lambda _: [[0, 0, 0, 1], [0, 0, 0, 0]])
+    made = demands_of(
+        release, labels, seen=lambda _: [], tree=lambda _: [[0, 0, 0, 1], [0, 0, 0, 0]], hierarchy={}.__getitem__
+    )
     beliefs = [demand.belief for demand in made]
     assert [type(belief) for belief in beliefs[:4]] == [BeliefRatio] * 4
     assert beliefs[0].adversary.weights == (1.0, 2.0, 3.0, 4.0)

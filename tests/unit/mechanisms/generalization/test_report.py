@@ -19,7 +19,9 @@ from incrowd.mechanisms.generalization import report as generalization_report
 from incrowd.mechanisms.generalization import state as kind
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
+from incrowd.releases.verdict import public_block, verdict
 from incrowd.reports.frame import MARKING
+from incrowd.reports.page import with_verdict
 
 POLICY = """
 incrowd: 1
@@ -92,7 +94,8 @@ def test_the_public_one_is_made_of_public_things_only(made, people):
     plan = Policy.from_text(POLICY % RELEASE)
     settled = MECHANISMS["generalization"].settle(plan, codings(plan), 1)
     statement = kind.state(kind._said(made.certified), kind._beliefs(made.certified.promise))
-    assert generalization_report.public_report(plan, settled, made.histogram, statement, void=None) == made.report
+    page = generalization_report.public_report(plan, settled, made.histogram, statement, void=None)
+    assert with_verdict(page, public_block(verdict(plan, made.histogram, statement))) == made.report
 
 
 def test_the_internal_one_shows_the_lattice_and_the_worst_groups(made, people):

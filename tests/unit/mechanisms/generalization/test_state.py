@@ -757,3 +757,199 @@ def test_statements_named_in_any_order_are_verified(hospital, tmp_path):
     )
     api.release(hospital, policy(demand), folder=tmp_path / "out")
     assert api.verify(tmp_path / "out").valid
+
+
+# --- chosen sets of columns, and sensitive columns together ---------------------------------------------------------
+
+WIDE = """
+incrowd: 1
+attributes:
+  age: {domain: [young, old], hierarchy: {taxonomy: {any: [young, old]}}}
+  sex: {domain: [M, F], hierarchy: {taxonomy: {any: [M, F]}}}
+  job: {domain: [a, b, c], hierarchy: {taxonomy: {any: [a, b, c]}}}
+  disease: {role: sensitive, domain: [flu, cancer]}
+  income: {role: sensitive, domain: [low, high]}
+release: {mechanism: generalization, %s}
+"""
+
+
+@pytest.fixture(scope="module")
+def wide():
+    rng = np.random.default_rng(4)
+    names = {"age": ["young", "old"], "sex": ["M", "F"], "job": ["a", "b", "c"]}
+    frame = pd.DataFrame({name: rng.choice(values, 60) for name, values in names.items()})
+    frame["disease"] = rng.choice(["flu", "cancer"], 60)
+    frame["income"] = np.where(frame["disease"] == "flu", "low", "high")  # whoever knows one knows the other
+    return frame
+
+
+def test_k_over_chosen_sets_is_kept_stated_and_verified(wide, tmp_path):
+    sets = policy("require: {k: 8, for: [[age, sex], [job]]}", WIDE)
+    made = api.release(wide, sets, folder=tmp_path / "out")
+    assert levels(made) == {"age": 0, "sex": 0, "job": 0, "disease": 0, "income": 0}
+    assert levels(api.release(wide, policy("require: {k: 8}", WIDE))) != levels(made)
+    assert made.certificate["promise"]["requirements"] == [
+        "groups of at least 8 records, by age and sex",
+        "groups of at least 8 records, by job",
+    ]
+    assert api.verify(tmp_path / "out").valid
+    table = pq.read_table(tmp_path / "out" / "release.parquet").to_pandas()
+    assert table.groupby(["age", "sex"]).size().min() >= 8
+    assert table.groupby(["age", "sex", "job"]).size().min() < 8
+
+
+def test_columns_that_tell_each_other_are_found_together(wide, tmp_path):
+    alone = "require: [{l: 2, sensitive: disease}, {l: 2, sensitive: income}]"
+    assert levels(api.release(wide, policy(alone, WIDE)))["age"] == 0
+    known = "require: {l: 2, sensitive: disease, knowing: income}"
+    with pytest.raises(UnreachableError):
+        api.release(wide, policy(known, WIDE))
+    with pytest.raises(UnreachableError):  # four combinations, of which two occur
+        api.release(wide, policy("require: {l: 3, sensitive: [disease, income]}", WIDE))
+    feared = "adversaries: {belief_ratio: 40, stubbornness: 8, sensitive: [disease, income]}"
+    made = api.release(wide, policy(feared, WIDE), folder=tmp_path / "out")
+    assert "disease & income" in made.certificate["promise"]["in_words"]
+    assert api.verify(tmp_path / "out").valid
+    assert b"flu &amp; low" in (tmp_path / "out" / "report.html").read_bytes()
+
+
+def test_an_adversary_who_knows_another_column_is_told_so(wide, tmp_path):
+    frame = wide.assign(income=np.random.default_rng(1).choice(["low", "high"], 60))
+    feared = "adversaries: {name: Eve, belief_ratio: 12, stubbornness: 4, sensitive: disease, knowing: income}"
+    made = api.release(frame, policy(feared, WIDE), folder=tmp_path / "out")
+    assert "knows everyone's income and wants to know" in made.certificate["promise"]["in_words"]
+    assert api.verify(tmp_path / "out").valid
+    table = pq.read_table(tmp_path / "out" / "release.parquet").to_pandas()
+    shown = [name for name in ("age", "sex", "job") if name in table]
+    for _, group in table.groupby([*shown, "income"]):
+        for value in ("flu", "cancer"):
+            has, size = int((group["disease"] == value).sum()), len(group)
+            before = Fraction(has, size + 3)
+            assert has == 0 or Fraction(has, size) <= 12 * before
+            assert has == size or 1 - before <= 12 * (1 - Fraction(has, size))
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        "require: {k: 5, for: [[age, disease]]}",
+        "require: {k: 5, for: [[age, age]]}",
+        "require: {k: 5, for: [[]]}",
+        "require: {k: 5, for: [[age]]}, recoding: local",
+        "require: {l: 2, sensitive: [disease, disease]}",
+        "require: {l: 2, sensitive: [disease, age]}",
+        "require: {l: 2, sensitive: disease, knowing: age}",
+        "require: {l: 2, sensitive: disease, knowing: disease}",
+        "require: {l: 2, sensitive: [disease, income]}, recoding: local",
+        "require: {l: 2, sensitive: disease, knowing: income}, recoding: local",
+        "require: {t: 0.5, distance: hierarchical, sensitive: [disease, income]}",
+        "adversaries: {belief_ratio: 2, prior: {flu: 1, cancer: 1}, sensitive: [disease, income]}",
+    ],
+)
+def test_looks_that_do_not_fit_are_refused(release):
+    with pytest.raises(PolicyError):
+        policy(release, WIDE)
+
+
+# --- what an adversary knows a person not to have, and statements about numbers ------------------------------------
+
+WARDS = """
+incrowd: 1
+attributes:
+  sex: {domain: [M, F], hierarchy: {taxonomy: {any: [M, F]}}}
+  stays: {role: sensitive, type: integer, domain: {from: 0, to: 4}}
+release: {mechanism: generalization, %s}
+"""
+STAYS = {("M", 0): 40, ("M", 1): 2, ("M", 4): 1, ("F", 0): 20, ("F", 1): 10, ("F", 2): 8, ("F", 3): 4, ("F", 4): 2}
+
+
+@pytest.fixture(scope="module")
+def wards():
+    return spread(STAYS, ["sex", "stays"])
+
+
+def test_who_knows_that_it_is_not_the_usual_value_learns_more(wards, tmp_path):
+    """Of the men who were there more than once, all have 4: without the first two values nothing else is left."""
+    feared = "adversaries: {name: Eve, belief_ratio: 3, stubbornness: 8, predicates: {often: [4]}%s}"
+    assert levels(api.release(wards, policy(feared % "", WARDS)))["sex"] == 0
+    made = api.release(wards, policy(feared % ", knows_not: [0, 1]", WARDS), folder=tmp_path / "out")
+    assert levels(made)["sex"] == 1
+    assert made.certificate["promise"]["adversaries"][0]["sensitive"] == "stays if not 0 or 1"
+    assert api.verify(tmp_path / "out").valid
+    # 8 of 2, 4 of 3, 3 of 4, and 6 of stubbornness left: p_in = 3/15, p_out = 3/(15 − 1 + 6)
+    assert made.certificate["promise"]["adversaries"][0]["belief_ratio_reached"] == pytest.approx(20 / 15)
+
+
+def test_statements_about_numbers(wards, tmp_path):
+    often = "adversaries: {belief_ratio: 2.5, stubbornness: 8, predicates: {often: {from: 3}, once: {from: 1, to: 1}}}"
+    made = api.release(wards, policy(often, WARDS), folder=tmp_path / "out")
+    assert made.certificate["mechanism"]["adversaries"][0]["predicates"] == {"often": ["3", "4"], "once": ["1"]}
+    assert api.verify(tmp_path / "out").valid
+    listed = often.replace("{from: 3}", "[3, 4]").replace("{from: 1, to: 1}", "[1]")
+    same = api.release(wards, policy(listed, WARDS)).certificate["promise"]["adversaries"]
+    assert same == made.certificate["promise"]["adversaries"]
+
+
+@pytest.mark.parametrize(
+    "feared",
+    [
+        "predicates: {often: {from: 9}}",
+        "predicates: {often: {from: 3, to: 1}}",
+        "predicates: {often: {from: many}}",
+        "predicates: {often: {from: 0}}",
+        "knows_not: [7]",
+        "knows_not: [0, 1, 2, 3]",
+        "knows_not: [4], predicates: {often: [4]}",
+        "knows_not: [0], predicates: {ever: {not: [0]}}",
+    ],
+)
+def test_what_she_cannot_know_is_refused(feared):
+    with pytest.raises(PolicyError):
+        policy(f"adversaries: {{belief_ratio: 3, stubbornness: 8, {feared}}}", WARDS)
+
+
+# --- some people only ------------------------------------------------------------------------------------------------
+
+
+def test_women_are_promised_more_than_others(hospital, tmp_path):
+    """Table 3: the women's group needs 4.00008; with a limit of 5 for all and 4.1 for women the table stays."""
+    text = POLICY.replace("sex: {domain: [M, F]}", "sex: {domain: [M, F], hierarchy: {taxonomy: {any: [M, F]}}}")
+    text = text.replace('age: {domain: ["<40", ">=40"]}', 'age: {domain: ["<40", ">=40"], level: 0}')
+    alice = "{name: Alice, belief_ratio: 5, prior: {flu: 12000, cancer: 18000}}"
+    about = "{name: Eve, belief_ratio: %s, prior: {flu: 12000, cancer: 18000}, for: {sex: [%s]}}"
+    for limit, sex, level in ((4.1, "F", 0), (3.9, "F", 1), (1.5, "M", 0)):
+        release = f"adversaries: [{alice}, {about % (limit, sex)}]"
+        try:
+            made = api.release(hospital, policy(release, text), folder=tmp_path / f"{limit}")
+        except UnreachableError:
+            assert level == 1
+            continue
+        assert levels(made)["sex"] == level
+        said = made.certificate["promise"]
+        assert f"of a person, one of the people with sex {sex}," in said["in_words"]
+        assert any(
+            "nothing is promised to others than people with sex" in line for line in made.certificate["assumptions"]
+        )
+        assert api.verify(tmp_path / f"{limit}").valid
+    # Men alone have a far smaller ratio, so that the promise to them is not that to everyone.
+    assert said["adversaries"][1]["belief_ratio_reached"] < 1.5 < said["adversaries"][0]["belief_ratio_reached"]
+
+
+@pytest.mark.parametrize(
+    "whom", ["{disease: [flu]}", "{sex: [X]}", "{name: [a]}", "{}", "{sex: {from: 3}}", "{sex: {not: [M, F]}}"]
+)
+def test_people_who_are_not_there_are_refused(hospital, whom):
+    feared = f"adversaries: {{belief_ratio: 9, stubbornness: 9, for: {whom}}}"
+    with pytest.raises(PolicyError):
+        api.release(hospital, policy(feared))
+
+
+def test_of_people_who_are_in_no_group_nothing_is_learned(hospital, tmp_path):
+    text = POLICY.replace("[M, F]", "[M, F, X]")
+    made = api.release(
+        hospital,
+        policy("adversaries: {belief_ratio: 2, stubbornness: 9, for: {sex: [X]}}", text),
+        folder=tmp_path / "out",
+    )
+    assert made.certificate["promise"]["adversaries"][0]["belief_ratio_reached"] == 1
+    assert api.verify(tmp_path / "out").valid

@@ -13,7 +13,7 @@ import pytest
 from incrowd import api
 from incrowd.core.errors import DataError, GuaranteeError, InputError, ParameterError, PolicyError, RelationError
 from incrowd.hierarchy import codings
-from incrowd.histogram import Histogram
+from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.pram import settle as pram_settle
 from incrowd.mechanisms.pram import state as pram_statement
 from incrowd.mechanisms.pram.draw import collected
@@ -24,6 +24,8 @@ from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
+from incrowd.releases.verdict import public_block, verdict
+from incrowd.reports.page import with_verdict
 
 BASE = """
 incrowd: 1
@@ -114,7 +116,7 @@ def test_the_certificate_shows_three_promises_with_their_theorems(people, tmp_pa
     assert promise["epsilon"] < promise["local_epsilon"]
     assert "blanket" in promise["parts"]["central"]["theorem"]
     matrix = api.release(people, policy("rho: 0.3, matrix: {sex: [[0.9, 0.1], [1/3, 2/3]]}")).certificate["promise"]
-    assert matrix["bound"] == "clones"
+    assert matrix["bound"] == "privacy blanket"
     assert matrix["parts"]["local"]["theorem"].endswith("Corollary 1")
 
 
@@ -387,7 +389,7 @@ def test_estimates_refuse_what_they_cannot_do(people, tmp_path):
     crowd = BASE.format("").partition("release:")[0]
     crowd += "release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-3, beta: 0.5}\n"
     api.release(people, Policy.from_text(crowd), folder=tmp_path / "crowd")
-    with pytest.raises(ParameterError, match="randomised releases only"):
+    with pytest.raises(ParameterError, match="no meaning for a release by sampled crowds"):
         api.estimate(tmp_path / "crowd", ["sex"], method="em")
     assert api.estimate(tmp_path / "crowd", ["sex"]).rows
 
@@ -413,8 +415,9 @@ def test_records_that_their_owners_have_randomised(people, tmp_path):
     assert made.statement.mechanism.randomised_by == "respondents"
     assert decided.promise.records == 5000
     assert any("respondent" in text for text in made.statement.assumptions)
-    files = files_of(plan, made.published)
+    files = files_of(plan, made.publication)
     report = public_report(plan, decided, made.published, made.statement, void=None)
+    report = with_verdict(report, public_block(verdict(plan, made.published, made.statement)))
     certificate = certify(plan, made.statement, made.published.columns, None, RandomSource(), files, report, None)
     certificate = certificate.read(certificates.seal({**certificate.document(), "randomness": BY_RESPONDENTS}))
     Release(lambda: came, certificate, plan, report, {}).save(tmp_path / "out")
@@ -422,3 +425,111 @@ def test_records_that_their_owners_have_randomised(people, tmp_path):
     few = Histogram.of(came.columns, np.minimum(came.counts, 1))
     with pytest.raises(DataError, match="fewer"):
         collected(settings, few)
+
+
+# --- a sample, randomised -------------------------------------------------------------------------------------------
+
+
+def sampled(extra=""):
+    return policy("rho: 0.5, beta: 0.25, delta: 1e-6" + extra)
+
+
+def test_a_sample_promises_more_and_is_verified(people, tmp_path):
+    whole = api.release(people, policy("rho: 0.5, delta: 1e-6")).certificate
+    made = api.release(people, sampled(), folder=tmp_path / "out").certificate
+    promise, mechanism = made["promise"], made["mechanism"]
+    assert promise["epsilon"] < 0.7 * whole["promise"]["epsilon"]
+    assert promise["local_epsilon"] == whole["promise"]["local_epsilon"]
+    assert promise["records"] == ROWS
+    assert (mechanism["beta"], mechanism["already_sampled"]) == (0.25, False)
+    assert abs(mechanism["records"] - ROWS / 4) < 6 * math.sqrt(ROWS * 3 / 16)
+    assert 1 < promise["k"] <= 1 + (mechanism["records"] - 1) * math.exp(-2 * promise["local_epsilon"]) * (1 + 1e-9)
+    found = api.verify(tmp_path / "out", rigorous=True)
+    assert found.valid, [c for c in found.checks if not c.holds]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "a random sample of the data" in report
+    assert "beta" not in whole["mechanism"]
+    assert "beta" not in whole["policy"]["release"]
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("mechanism", "beta"), 0.2),
+        (("mechanism", "records"), ROWS),
+        (("promise", "records"), 10 * ROWS),
+        (("promise", "epsilon"), 0.01),
+        (("promise", "k"), 1e6),
+        (("mechanism", "already_sampled"), True),
+    ],
+)
+def test_a_sample_that_says_otherwise_is_found_out(people, tmp_path, place, value):
+    api.release(people, sampled(", records: 6000"), folder=tmp_path / "out")
+    forge(tmp_path / "out", lambda c: c[place[0]].update({place[1]: value}))
+    assert not api.verify(tmp_path / "out").valid
+
+
+def test_a_table_that_is_a_sample_is_released_once_and_with_a_ledger(people, tmp_path):
+    asked = "rho: 0.5, beta: 0.1, already_sampled: true, records: 60000"
+    with pytest.raises(PolicyError, match="one release only"):
+        api.release(people, policy(asked))
+    ledger = f"ledger: {{path: {tmp_path}/l.sqlite, dataset: d, epsilon: 9, delta: 1e-3, relation: replace-one}}\n"
+    plan = Policy.from_text(BASE.format(asked) + ledger)
+    made = api.release(people, plan, folder=tmp_path / "out", new_ledger=True).certificate
+    assert made["mechanism"]["records"] == ROWS
+    assert made["promise"]["records"] == 60_000
+    assert any("itself a random sample" in text for text in made["assumptions"])
+    assert api.verify(tmp_path / "out").valid
+    with pytest.raises(GuaranteeError):
+        api.release(people, plan)
+    found = api.estimate(tmp_path / "out", ["sex"])
+    assert sum(row.estimate for row in found.rows) == pytest.approx(60_000, rel=1e-6)
+
+
+def test_estimates_from_a_sample_count_both_errors():
+    """Over many samples, standardised errors have variance 1; without the sampling error it would be far above."""
+    text = """
+incrowd: 1
+attributes:
+  sex: {domain: [f, m]}
+  n: {type: integer, domain: {from: 0, to: 3}}
+release: {mechanism: pram, rho: 0.8, beta: 0.25}
+"""
+    plan, mechanism = Policy.from_text(text), MECHANISMS["pram"]
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], ROWS), "n": rng.integers(0, 4, ROWS)})
+    certificate = mechanism.certificate.model_validate(api.release(frame, plan).certificate)
+    codes = [(frame["sex"] == "m").to_numpy().astype(int), frame["n"].to_numpy()]
+    table = Histogram.of([Column("sex", ("f", "m"), codes[0]), Column("n", ("0", "1", "2", "3"), codes[1])])
+    settings, prepared = mechanism.prepare(mechanism.settle(plan, codings(plan), 1), table, lambda *_: None)
+    women, mean = int((frame["sex"] == "f").sum()), frame["n"][frame["sex"] == "f"].mean()
+    errors, naive, means = [], [], []
+    for seed in range(150):
+        made = mechanism.draw(settings, prepared, RandomSource.seeded(seed))
+        found = mechanism.estimate(certificate, made.publication, ["sex"], mean="n", method="inverse")
+        (row,) = [row for row in found.rows if row.values == ("f",)]
+        (group,) = [group for group in found.means if group.values == ("f",)]
+        errors.append((row.estimate - women) / row.standard_error)
+        only = row.standard_error**2 - 0.75 / 0.25 * row.estimate
+        naive.append((row.estimate - women) / math.sqrt(only))
+        means.append((group.mean - mean) / group.standard_error)
+    assert 0.7 < np.var(errors) < 1.4
+    assert abs(np.mean(errors)) < 0.35
+    assert np.var(naive) > 2
+    assert 0.7 < np.var(means) < 1.4
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        "k: 5, beta: 0.5",
+        "rho: 0.5, invariant: true, beta: 0.5",
+        "rho: 0.5, already_sampled: true",
+        "rho: 0.5, already_sampled: true, beta: 0.1",
+        "rho: 0.5, beta: 1",
+        "rho: 0.5, beta: 0",
+    ],
+)
+def test_samples_that_do_not_fit_are_refused(release):
+    with pytest.raises(PolicyError):
+        policy(release)

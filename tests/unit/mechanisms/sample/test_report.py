@@ -10,11 +10,11 @@ import pytest
 from incrowd import api
 from incrowd.mechanisms.sample import report as sample_report
 from incrowd.mechanisms.sample.draw import SampleOutcome
-from incrowd.mechanisms.sample.estimate import absent_at_most
 from incrowd.mechanisms.sample.settle import Terms
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.theory import sampling
+from incrowd.theory.intervals import absent_at_most
 
 TEXT = """
 incrowd: 1

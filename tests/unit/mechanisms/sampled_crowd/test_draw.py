@@ -8,6 +8,7 @@ import pytest
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, UnreachableError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.mechanisms.sampled_crowd import draw as sampled_crowd
 from incrowd.mechanisms.sampled_crowd.draw import information, run
@@ -182,7 +183,17 @@ def test_what_is_open_is_settled_without_data():
     assert small.beta < large.beta  # large crowds can afford a large k
 
 
-def test_the_default_is_the_best_rate_for_the_crowd_of_interest():
+def test_where_both_are_open_the_largest_rate_near_the_least_k_per_rate_is_taken():
+    found = solve(release(selection_epsilon=0.1))
+    sizes = {i / 100: crowd.smallest_k(found.crowd_epsilon, 1e-5, i / 100) / (i / 100) for i in range(1, 100)}
+    near = [beta for beta, size in sizes.items() if size <= 1.15 * min(sizes.values())]
+    assert (found.k, found.beta) == (18, 0.49) == (crowd.smallest_k(found.crowd_epsilon, 1e-5, max(near)), max(near))
+    assert crowd.plan(epsilon=2.0, delta=1e-5, selection_epsilon=0.1).beta == found.beta
+    with pytest.raises(UnreachableError):
+        solve(release(epsilon=1e-9, delta=1e-300))
+
+
+def test_the_rate_taken_is_the_best_one_for_a_crowd_of_interest():
     found = solve(release(crowd_of_interest=150))
     kept = crowd.survival(150, found.k, found.beta)
     for beta in (0.1, 0.3, 0.5, 0.7, 0.9):
@@ -209,7 +220,7 @@ def test_information_is_one_for_raw_values_and_zero_at_the_root(attributes):
 
 
 def test_a_lattice_too_large_to_enumerate_is_searched_with_a_budget_that_adds_up(monkeypatch):
-    """Twelve columns, 13 million nodes: a fixed number of steps, each with an equal share, together no more than ε₁."""
+    """Twelve columns, 13 million nodes: a step for each column, each with an equal share, together no more than ε₁."""
     from incrowd.recoding import choice
 
     columns = "\n".join(
@@ -226,11 +237,10 @@ def test_a_lattice_too_large_to_enumerate_is_searched_with_a_budget_that_adds_up
 
     monkeypatch.setattr(choice, "noisy_max", noisy_max)
     outcome = run(table, attributes, {}, settings(selection_epsilon=1.0), RandomSource())
-    assert len(spent) == 16
+    assert len(spent) == 12  # one for each column
     assert sum(epsilon for _, epsilon in spent) <= 1.0
-    assert spent[0][0] == 13  # stay, or show one of twelve columns one level finer
+    assert spent[0][0] == 37  # stay, or show one of twelve columns one, two or three levels finer
     assert set(outcome.levels) == {f"c{i}" for i in range(12)}
-    assert 36 - sum(outcome.levels.values()) <= 16
 
 
 @pytest.mark.parametrize("changes", [{"epsilon": 100.1}, {"beta": 2.0**-65}, {"epsilon": 101.0, "beta": 0.5, "k": 3}])
@@ -242,3 +252,16 @@ def test_what_promises_nothing_and_rates_that_no_draw_has_are_refused(changes):
 @pytest.mark.parametrize("changes", [{"epsilon": 100.0}, {"beta": 2.0**-64}])
 def test_their_limits_are_not(changes):
     assert solve(release(**changes)).kept
+
+
+def test_the_private_choice_allows_for_all_rows_of_a_person(attributes, monkeypatch):
+    """Its noise is scaled by the rows that one person may have."""
+    from incrowd.recoding import choice
+
+    seen = []
+    monkeypatch.setattr(choice, "noisy_max", lambda scores, sensitivity, epsilon: seen.append(sensitivity) or 0)
+    columns = [Column(a.name, a.coding.labels, np.array([0])) for a in attributes]
+    for rows in (1, 3):
+        given = replace(settings(), k=60, beta=0.2, persons=Persons(rows))
+        run(Histogram.of(columns), attributes, {}, given, RandomSource())
+    assert seen[1] == 3 * seen[0]

@@ -2,7 +2,15 @@
 
 import pytest
 
-from incrowd.drafting.names import says, says_number, says_person, says_quantity, says_sensitive, words_of
+from incrowd.sources.meaning import (
+    says,
+    says_identity,
+    says_number,
+    says_person,
+    says_quantity,
+    says_sensitive,
+    words_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +64,13 @@ def test_topics():
     assert says("year", words_of("birth_year"))
     assert says("zip", words_of("zipCode"))
     assert says_quantity(words_of("body_weight"))
+
+
+@pytest.mark.parametrize("name", ["patient_id", "PatientID", "customer no", "ID", "Kundennummer", "e-mail", "mrn"])
+def test_names_that_say_whose_a_row_is(name):
+    assert says_identity(words_of(name))
+
+
+@pytest.mark.parametrize("name", ["name", "first_name", "street", "numberof_visits", "age", "idea", "latitude"])
+def test_names_that_do_not_say_whose_a_row_is(name):
+    assert not says_identity(words_of(name))

@@ -20,6 +20,17 @@ _ONE_PERSON = _set(
     "accountnumber cardnumber signature photo cookie latitude longitude lat lon lng gps"
 )
 _NUMBERED = _set("id ids identifier key nr no num number nummer numero ref reference index rowid name")
+# Of these, what is the same in all rows of a person and hardly in those of two; many share a name or a street.
+_IDENTITY = _set(
+    "id ids identifier key nr no num number nummer numero kundennummer patientennummer email mail phone phonenumber "
+    "telephone telefon mobile handy ssn passport iban username login uuid guid vin mrn nino bsn cpf dni nif "
+    "kontonummer accountnumber cardnumber cookie"
+)
+_PEOPLE = _set(
+    "person people patient patienten participant respondent subject customer client kunde kunden user member "
+    "mitglied pupil student schueler employee worker citizen resident household haushalt family account konto "
+    "card passenger driver donor applicant insured versicherte borrower"
+)
 _SENSITIVE = _set(
     "health disease diagnos illness condition symptom treatment therap medic medikament drug hiv cancer disab pregnan "
     "mental icd injur krank gesund maladie sante enfermedad salud income salary wage earning pay wealth debt loan "
@@ -35,13 +46,20 @@ _WEIGHTS = _set(
     "wt wgt pwgt fwgt fnlwgt finalwgt pweight fweight finalweight surveyweight sampleweight perwt hhwt pwgtp wgtp "
     "gewichtung gewichtungsfaktor hochrechnungsfaktor designgewicht ponderation poids"
 )
-_TOPICS = {
+_SOUGHT = _set(
+    "region state county province country nation birthplace land bundesland canton district urban marital marstat "
+    "marriage familienstand race racea ethnic ethnicity hispanic education educ school schooling degree bildung "
+    "occupation job work workclass employment employed labour labor beruf industry sector"
+)
+TOPICS = {
     "age": _set("age ages alter edad leeftijd idade eta"),
     "percent": _set("percent percentage pct prozent %"),
     "month": _set("month monat mois mes"),
     "day": _set("day tag jour dia"),
     "hour": _set("hour stunde heure hora"),
     "year": _set("year yr yob jahr annee ano birthyear"),
+    "date": _set("date datum fecha data dob birthdate geburtsdatum geburtstag aufnahmedatum"),
+    "birth": _set("born birth birthdate dob geburt geburtsdatum geburtsjahr birthyear yob"),
     "sex": _set("sex gender geschlecht sexe sexo genero genre"),
     "zip": _set("zip zipcode postcode postal postalcode plz cap cep"),
 }
@@ -68,6 +86,16 @@ def says_number(words: frozenset[str]) -> bool:
     return bool(words & _NUMBERED) and "numberof" not in words
 
 
+def says_identity(words: frozenset[str]) -> bool:
+    """Whether a column so named may say whose a row is, in a table with several rows of a person."""
+    return bool(words & _IDENTITY) and "numberof" not in words
+
+
+def says_people(words: frozenset[str]) -> bool:
+    """Whether a column so named is about people or households, and not about orders or wards."""
+    return any(word.startswith(stem) for word in words for stem in _PEOPLE)
+
+
 def says_sensitive(words: frozenset[str]) -> bool:
     """Whether a column so named is about what others want to know."""
     return _begins(words, _SENSITIVE)
@@ -83,9 +111,19 @@ def says_weight(words: frozenset[str]) -> bool:
     return bool(words & _WEIGHTS) or any(word.startswith("wt") for word in words)
 
 
+def says_sought(words: frozenset[str]) -> bool:
+    """Whether a column so named is one that most users of a survey ask for."""
+    return bool(words & _SOUGHT)
+
+
+def may_weigh(words: frozenset[str]) -> bool:
+    """Whether a column so named is about weights, of people or of records."""
+    return bool(words & {"weight", "weights", "gewicht", "gewichte", "peso", "pesos"})
+
+
 def says(topic: str, words: frozenset[str]) -> bool:
-    """Whether a column so named is about age, percent, month, day, hour, year, sex or zip."""
-    return bool(words & _TOPICS[topic])
+    """Whether a column so named is about age, percent, month, day, hour, year, a date, birth, sex or zip."""
+    return bool(words & TOPICS[topic])
 
 
 def _begins(words: frozenset[str], stems: frozenset[str]) -> bool:

@@ -1,0 +1,195 @@
+"""How often the 95% intervals of `incrowd estimate` hold the truth: the table in docs/estimates.md.
+
+    python docs/coverage.py [RELEASES]
+
+Counts of each column and of each pair of columns, over so many releases of Adult, `fars10` and the built-in census.
+Nothing of a generalized table is random, so there each release is of another random half of the table.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from incrowd import api
+from incrowd.hierarchy import codings
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import Estimates, Publication
+from incrowd.mechanisms.certificate import AnyCertificate
+from incrowd.mechanisms.registry import mechanism_named
+from incrowd.papers.examples.census import write_census
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+
+RELEASES = 200
+MECHANISMS = {
+    "sampled crowds": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3",
+    "sampled crowds, total known": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3",
+    "crowds under a tree": "mechanism: sampled_crowd, epsilon: 2, delta: 1e-6, recoding: tree",
+    "views": "mechanism: views, epsilon: 2, delta: 1e-6",
+    "views, noisy": "mechanism: views, epsilon: 2, delta: 1e-6, by: noise",
+    "plain sample": "mechanism: sample, epsilon: 1, delta: 0.3",
+    "randomised": "mechanism: pram, rho: 0.7",
+    "generalization": "mechanism: generalization, require: {k: 5}, suppression: 0.1",
+    "generalization, local": "mechanism: generalization, require: {k: 100}, recoding: local",
+}
+Ends = Callable[[Any], tuple[float, float]]
+
+
+def stated(row: Any) -> tuple[float, float]:
+    """The interval of a row."""
+    return row.low, row.high
+
+
+def bare(row: Any) -> tuple[float, float]:
+    """What once was read out of a row: the estimate and 1.96 standard errors, of what was published alone."""
+    estimate, error = row.estimate or 0.0, row.standard_error or 0.0
+    return estimate - 1.96 * error, estimate + 1.96 * error
+
+
+def data_folder() -> Path | None:
+    """Where Adult and fars10 are, if they are anywhere."""
+    given = os.environ.get("INCROWD_BENCHMARK_DATA")
+    place = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
+    return place if (place / "adult" / "adult.csv").is_file() else None
+
+
+def tables(scratch: Path) -> Iterator[tuple[str, str]]:
+    """The tables that are here, each as a policy without its release: a few columns, each at a level."""
+    data = data_folder()
+    if data is not None:
+        yield (
+            "Adult",
+            _policy(
+                f"{data}/adult/adult.csv",
+                f"{data}/adult/adult_hierarchy_",
+                {"age": 2, "sex": 0, "race": 0, "education": 1, "salary-class": 0},
+            ),
+        )
+        yield (
+            "fars10",
+            _policy(
+                f"{data}/fars10/fars_subset.csv",
+                f"{data}/fars10/fars_hierarchy_",
+                {"iage": 3, "isex": 0, "irace": 0, "iinjury": 0, "ihispanic": 0},
+            ),
+        )
+    path = scratch / "census.csv"
+    if not path.exists():
+        write_census(path, 20_000)
+    yield (
+        "census",
+        f"""
+incrowd: 1
+unlisted: drop
+data: {{path: {path}}}
+attributes:
+  age: {{role: quasi, type: integer, domain: {{from: 0, to: 110}}, hierarchy: {{widths: [10, 20]}}, LEVEL}}
+  sex: {{role: quasi, domain: [female, male]}}
+  marital_status: {{role: quasi, domain: [single, married, divorced, widowed], other: other}}
+""".replace("LEVEL", "level: 1"),
+    )
+
+
+def _policy(path: str, hierarchies: str, levels: Mapping[str, int]) -> str:
+    lines = "\n".join(
+        f"  {name}: {{role: quasi, hierarchy: {{file: {hierarchies}{name}.csv, delimiter: ';'}}, level: {level}}}"
+        for name, level in levels.items()
+    )
+    return f"incrowd: 1\nunlisted: drop\ndata: {{path: {path}, delimiter: ';'}}\nattributes:\n{lines}\n"
+
+
+def drawn(text: str, releases: int) -> Iterator[tuple[Histogram, Callable[..., Estimates]]]:
+    """The table that a policy shows, and what is estimated from it, release by release."""
+    policy = Policy.from_text(text)
+    coded = codings(policy)
+    table = api.count_table(None, policy, coded, show_values=False, progress=lambda _: None)
+    certificate = api.release(policy=policy, rehearse=True).certified
+    kind = certificate.mechanism.name
+    mechanism = mechanism_named(kind)
+    settled = mechanism.settle(policy, coded, 1)
+    settings, prepared = mechanism.prepare(settled, table, lambda *_: None)
+    random = np.random.default_rng(20_261_118)
+    for number in range(releases):
+        whole = table
+        if kind == "generalization":
+            whole = table.with_counts(random.binomial(table.counts, 0.5))
+            settings, prepared = mechanism.prepare(settled, whole, lambda *_: None)
+        made = mechanism.draw(settings, prepared, RandomSource.seeded(number))
+        truth = whole.recode({a.name: a.hierarchy.recode(made.levels[a.name]) for a in coded if a.name in made.levels})
+
+        said = certificate.model_copy(update={"mechanism": made.statement.mechanism})
+
+        def estimate(
+            by: Sequence[str],
+            *,
+            said: AnyCertificate = said,
+            published: Publication = made.publication,
+            **options: Any,
+        ) -> Estimates:
+            return mechanism.estimate(said, published, by, **options)
+
+        yield truth, estimate
+
+
+def covered(text: str, releases: int, ends: Ends = stated, *, total: bool = False) -> dict[int, tuple[float, float]]:
+    """For counts of one and of two columns, the part of the intervals that hold the truth, and their median width."""
+    held: dict[int, list[bool]] = {1: [], 2: []}
+    widths: dict[int, list[float]] = {1: [], 2: []}
+    for truth, estimate in drawn(text, releases):
+        known = {"total": (truth.total, truth.total)} if total else {}
+        for size in (1, 2):
+            for by in combinations(truth.names, size):
+                counts = _counts(truth, by)
+                for row in estimate(by, **known).rows:
+                    if row.values not in counts:
+                        continue  # a label above those of the table, as local recoding shows
+                    low, high = ends(row)
+                    held[size].append(low <= counts[row.values] <= high)
+                    widths[size].append(high - low)
+    return {size: (float(np.mean(held[size])), float(np.median(widths[size]))) for size in held}
+
+
+def _counts(table: Histogram, by: Sequence[str]) -> dict[tuple[str | None, ...], int]:
+    """The number of people of every declared cell."""
+    labels = [table[name].labels for name in by]
+    counts = np.zeros([len(texts) for texts in labels], dtype=np.int64)
+    part = table.project(by)
+    counts[tuple(part[name].codes for name in by)] = part.counts
+    return {tuple(t[i] for t, i in zip(labels, at, strict=True)): int(counts[at]) for at in np.ndindex(counts.shape)}
+
+
+def policy_of(table: str, mechanism: str) -> str:
+    """A whole policy: local recoding has no levels to fix, and other mechanisms know no quasi-identifiers."""
+    release = f"release: {{{MECHANISMS[mechanism]}}}\n"
+    if mechanism.endswith(("local", "tree")):
+        table = "\n".join(
+            line.partition(", level:")[0] + "}" if ", level:" in line else line for line in table.splitlines()
+        )
+    return f"{table.rstrip()}\n{release}"
+
+
+def main() -> None:
+    """The table, as it stands in the docs."""
+    releases = int(sys.argv[1]) if len(sys.argv) > 1 else RELEASES
+    print("| mechanism | table | one column | width | two columns | width | estimate ± 1.96 standard errors |")
+    print("|---|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, table in tables(Path(scratch)):
+            for mechanism in MECHANISMS:
+                text = policy_of(table, mechanism)
+                found = covered(text, releases, total=mechanism.endswith("known"))
+                once = covered(text, max(releases // 10, 5), bare)
+                shown = " | ".join(f"{found[size][0]:.1%} | {found[size][1]:,.0f}" for size in (1, 2))
+                print(f"| {mechanism} | {name} | {shown} | {once[1][0]:.1%}, {once[2][0]:.1%} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

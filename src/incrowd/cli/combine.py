@@ -1,0 +1,36 @@
+"""`incrowd combine`: more synthetic tables from published views."""
+
+from __future__ import annotations
+
+import click
+
+from incrowd.cli._shell import emit, file_name, folder_name, json_option, safe
+
+
+@click.command()
+@click.argument("folder", type=folder_name)
+@click.option(
+    "--rows", type=click.IntRange(1, 100_000_000), help="How many rows; about as many as people if not given."
+)
+@click.option("--seed", type=click.IntRange(0), help="The same seed gives the same table; by chance if not given.")
+@click.option("-o", "--output", type=file_name, required=True, help="FILE.parquet or .csv, which must not exist.")
+@json_option
+def combine(folder: str, rows: int | None, seed: int | None, output: str, as_json: bool) -> None:
+    """Another synthetic table from the views of a release; its rows are nobody's records.
+
+    It is made from published views alone, so it costs nothing, however often it is done.
+
+    \b
+    incrowd combine survey-2026 --rows 100000 --seed 1 -o more.parquet
+    """
+    from incrowd import api
+
+    table = api.combine(folder, rows=rows, seed=seed, output=output)
+    said = {"output": output, "rows": table.total, "seed": seed, "synthetic": True}
+    emit(
+        said,
+        as_json=as_json,
+        render=lambda console: console.print(
+            f"{safe(output)} has {table.total:,} synthetic rows; they are nobody's records.", soft_wrap=True
+        ),
+    )

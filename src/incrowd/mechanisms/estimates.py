@@ -1,0 +1,184 @@
+"""What is estimated from a release: a cross-tabulation with intervals, for people, for programs and as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from incrowd.core.numbers import number
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_MOST_SHOWN = 60
+_NO_BOUND = 1 << 53
+"""An upper end from here on says nothing."""
+
+HEADINGS = {"estimate": "people", "standard_error": "± standard error", "crowds_possible": "of possible"}
+"""What columns are called, where not by their field's name."""
+
+
+@dataclass(frozen=True)
+class EstimatedCell:
+    """One cell of a cross-tabulation.
+
+    Attributes:
+        values: the labels of the columns asked for, None for missing.
+        estimate: people of this cell, as far as they are published; None if nothing of it is.
+        standard_error: of that number; None where something may be missing, which no standard error speaks of.
+        low: with `high` an interval that holds the true number with a probability of at least 95%.
+        high: see `low`.
+    """
+
+    values: tuple[str | None, ...]
+    estimate: float | None
+    standard_error: float | None
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class GroupMean:
+    """The mean of a column in one group: its standard error, a 95% interval, and the number of people it is over."""
+
+    values: tuple[str | None, ...]
+    mean: float | None
+    standard_error: float | None
+    low: float | None
+    high: float | None
+    people: float
+
+
+@dataclass(frozen=True, repr=False)
+class Estimates:
+    """A cross-tabulation of the population.
+
+    Attributes:
+        by: the columns.
+        rows: its cells, each with at least what an `EstimatedCell` has.
+        notes: what to keep in mind when reading it.
+        means: of a column in each group, if asked for.
+    """
+
+    by: tuple[str, ...]
+    rows: tuple[Any, ...]
+    notes: tuple[str, ...]
+    means: tuple[GroupMean, ...] = ()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The cells as a pandas table: a column for each of `by`, then the numbers."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns())
+
+    def to_polars(self) -> pl.DataFrame:
+        """The cells as a Polars table: a column for each of `by`, then the numbers."""
+        import polars as pl
+
+        return pl.DataFrame(self._columns(), strict=False)
+
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """Each cell's estimate and interval as a picture, which a notebook shows; with a path, saved as SVG."""
+        from incrowd.reports.intervals import Whisker, interval_chart
+
+        spans = [
+            Whisker(
+                ", ".join("(missing)" if value is None else value for value in row.values),
+                row.low,
+                row.estimate,
+                row.high if row.high < _NO_BOUND else None,
+            )
+            for row in self.rows[:_MOST_SHOWN]
+        ]
+        title = f"People by {', '.join(self.by)}, with 95% intervals"
+        picture = Picture(interval_chart(title, spans))
+        if path is not None:
+            Path(path).write_text(picture.svg, encoding="utf-8")
+        return picture
+
+    def _columns(self) -> dict[str, list[Any]]:
+        columns: dict[str, list[Any]] = {
+            name: [row.values[place] for row in self.rows] for place, name in enumerate(self.by)
+        }
+        for name in [field.name for field in fields(self.rows[0])][1:] if self.rows else []:
+            columns[name if name not in columns else f"{name}_"] = [getattr(row, name) for row in self.rows]
+        return columns
+
+    def tables(self, most: int | None = None) -> list[tuple[list[str], list[list[str]]]]:
+        """Cells and then means as a person reads them: headings and texts, of so many rows at most."""
+        return [_shown(self.by, rows[:most]) for rows in (self.rows, self.means) if rows]
+
+    def __repr__(self) -> str:
+        parts = [_text(*table) for table in self.tables(_MOST_SHOWN)]
+        return "\n".join([*parts, *self._more(), *self.notes])
+
+    def _repr_html_(self) -> str:
+        parts = [_html(*table) for table in self.tables(_MOST_SHOWN)]
+        return (
+            "<div>" + "".join([*parts, *(f"<p>{escape(text)}</p>" for text in (*self._more(), *self.notes))]) + "</div>"
+        )
+
+    def _more(self) -> list[str]:
+        return [f"and {len(self.rows) - _MOST_SHOWN:,} more rows"] if len(self.rows) > _MOST_SHOWN else []
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """A drawing that notebooks show."""
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> Path:
+        """Write it to a file."""
+        Path(path).write_text(self.svg, encoding="utf-8")
+        return Path(path)
+
+
+def _shown(by: Sequence[str], rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
+    """Headings and texts; columns that say nothing are left out."""
+    names = [field.name for field in fields(rows[0])][1:] if rows else []
+    numbers = [name for name in names if name == "estimate" or any(getattr(row, name) is not None for row in rows)]
+    headings = [*by, *(HEADINGS.get(name, name.replace("_", " ")) for name in numbers)]
+    return headings, [
+        [
+            *("(missing)" if value is None else value for value in row.values),
+            *(_figure(row, name) for name in numbers),
+        ]
+        for row in rows
+    ]
+
+
+def _figure(row: Any, name: str) -> str:
+    value = getattr(row, name)
+    if name == "estimate" and value is None:
+        return range_text(row.low, row.high)
+    if value is None:
+        return "—"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(row, GroupMean) and name != "people":
+        return number(float(value))
+    return "no bound" if name == "high" and value >= _NO_BOUND else f"{value:,.0f}"
+
+
+def range_text(low: float, high: float) -> str:
+    """Two ends in words."""
+    return "any number" if high >= _NO_BOUND else f"{low:,.0f} to {high:,.0f}"
+
+
+def _text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    return "\n".join("  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in (headings, *rows))
+
+
+def _html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
+    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"

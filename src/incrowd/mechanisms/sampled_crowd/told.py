@@ -1,0 +1,24 @@
+"""The counts that a sampled crowd tells: those of the published crowds, scaled up, spread over what they cover."""
+
+from __future__ import annotations
+
+from incrowd.core.errors import InternalError
+from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
+from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
+from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
+from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
+from incrowd.recoding.fidelity import Told, spread
+
+
+def told(settings: CrowdSettled | TreeSettled, made: Made[CrowdOutcome | TreeOutcome, CrowdStatement]) -> Told:
+    """Those of boxes are spread by the one-way tables, too, and raked to them."""
+    if isinstance(settings, TreeSettled):
+        if not isinstance(made.outcome, TreeOutcome):
+            raise InternalError("a tree came out where none was grown")
+        crowd, outcome = settings.crowd, made.outcome
+        return Spreading.of(outcome.tree, outcome.one_way, made.published, crowd.k, crowd.beta).table
+    covers = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in settings.attributes}
+    return spread(made.published, covers, settings.crowd.beta)

@@ -1,0 +1,289 @@
+"""The reports on a crowd under a tree: the public one and the publisher's own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+import numpy as np
+
+from incrowd.core.errors import InternalError
+from incrowd.core.numbers import count, number, percent
+from incrowd.hierarchy import CodedAttribute
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import Made, Publication
+from incrowd.mechanisms.sampled_crowd.promise_page import promise, trade_off
+from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
+from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
+from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
+from incrowd.mechanisms.sampled_crowd.tree.state import tree_of
+from incrowd.policy import Policy
+from incrowd.recoding.mapping import Tree
+from incrowd.reports.frame import how_to_verify, internal_page, looks, premises, public_page
+from incrowd.reports.icicle import Hanging, icicle
+from incrowd.reports.page import (
+    Content,
+    Fact,
+    PageSection,
+    code,
+    figure,
+    heading,
+    label,
+    listing,
+    paragraph,
+    points,
+    table,
+    tag,
+)
+
+_TITLE = "A table, published in crowds"
+_DEEPEST = 14
+_MOST_VALUES = 12
+
+
+def public_report(
+    policy: Policy, settled: TreeSettled, published: Publication, statement: CrowdStatement, *, void: str | None
+) -> bytes:
+    """The report that is published beside the release."""
+    crowd, shown = settled.crowd, published.table
+    if len(shown) and int(shown.counts.min()) < crowd.k:
+        raise InternalError("a report was asked for on a release with too small a crowd")
+    tree, _ = tree_of(published.beside)
+    sections = [
+        PageSection("promise", "What is promised", tuple(promise(crowd, statement.promise.grounds))),
+        PageSection("trade-off", "The trade-off", tuple(trade_off(crowd))),
+        PageSection("tree", "The boxes", tuple(_tree(tree, shown, settled))),
+        PageSection("release", "What the release looks like", tuple(_looks(shown, settled))),
+        PageSection("use", "How to use it", tuple(_use(shown, settled))),
+        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
+    ]
+    facts = [
+        Fact("ε", number(crowd.epsilon), "how much one record can matter"),
+        Fact("δ", number(crowd.delta), "a probability on top of that"),
+        Fact("k", number(crowd.k), "the smallest crowd"),
+        Fact("β", number(crowd.beta), "the sampling rate"),
+        Fact("records", number(shown.total), "published"),
+        Fact("boxes", number(len(tree.leaves)), f"of which {number(len(shown))} are shown"),
+    ]
+    lead = (
+        "Every row of this table is one person who was drawn at random from the data, in a box that at least "
+        f"{number(crowd.k)} of those drawn share: the values that the row shows. This page says what that promises to "
+        "the people in it, and how to work with it."
+    )
+    return public_page(policy, _TITLE, lead, facts, sections, void=void)
+
+
+def _tree(tree: Tree, shown: Histogram, settled: TreeSettled) -> list[Content]:
+    how = (
+        f"It was chosen on the full table with ρ = {number(settled.crowd.rho)} (zero-concentrated differential "
+        "privacy), a part of which paid for the one-way tables beside it; its sizes are noisy and paid for, too."
+        if settled.chosen
+        else "It was given with the policy."
+    )
+    if len(tree.boxes) == 1:
+        return [paragraph(f"There is one box: nothing could be told apart. {how}")]
+    weights = np.zeros(len(tree.boxes))
+    weights[tree.places(shown)] = shown.counts
+    for n in reversed(range(1, len(tree.boxes))):
+        weights[tree.above[n]] += weights[n]
+    columns = [c.name for c in tree.columns]
+    depths = {c.name: 0 for c in tree.columns}
+    for box in tree.boxes:
+        if box.column is not None:
+            depths[columns[box.column]] += 1
+    return [
+        paragraph(
+            "The mapping is a tree. It begins with one box, everything; a box is split along one column, and different "
+            f"boxes along different ones. Its {number(len(tree.leaves))} leaves are disjoint and cover everything. "
+            f"{how}"
+        ),
+        figure(
+            icicle("The tree of boxes", _blocks(tree, weights), columns),
+            "Each bar is a box, as wide as its published records, and coloured by the column along which the box above "
+            "it was split. Its parts hang below it. The narrowest are left out; mapping.json has all of them.",
+        ),
+        table(
+            "Along which columns",
+            ["column", "splits", "sets of values"],
+            [[label(c.name), number(depths[c.name]), number(len(c.sets))] for c in tree.columns],
+            numbers=(1, 2),
+        ),
+    ]
+
+
+def _blocks(tree: Tree, weights: np.ndarray) -> list[Hanging]:
+    total = float(weights[0]) or 1.0
+    blocks: list[Hanging] = []
+    waiting: list[tuple[int, float, int]] = [(0, 0.0, 0)]
+    while waiting:
+        n, left, depth = waiting.pop()
+        width = float(weights[n]) / total
+        above = tree.above[n]
+        place = None if above < 0 else tree.boxes[above].column
+        text = "everything"
+        if place is not None:
+            column = tree.columns[place]
+            text = f"{column.name}: {column.labels[tree.boxes[n].sets[place]] or 'missing'}"
+        blocks.append(Hanging(left, width, depth, place, text))
+        if depth < _DEEPEST:
+            for part in tree.boxes[n].parts:
+                waiting.append((part, left, depth + 1))
+                left += float(weights[part]) / total
+    return blocks
+
+
+def _looks(shown: Histogram, settled: TreeSettled) -> list[Content]:
+    if not len(shown):
+        return [
+            paragraph(
+                tag("b", "The release is empty."),
+                f" No box was shared by {number(settled.crowd.k)} sampled records. The promise holds all the same.",
+            )
+        ]
+    note = (
+        "Boxes may overlap in a column: where one shows 18 to 39 and another 30 to 39, a person of 35 may be in "
+        "either. "
+        "A label that never occurs may be absent from the data, or too rare to be published."
+    )
+    return looks(shown, lambda _: "box by box", note)
+
+
+def _use(shown: Histogram, settled: TreeSettled) -> list[Content]:
+    if not len(shown):
+        return [paragraph("There is nothing to be used."), _verify()]
+    by = shlex.quote(",".join(sorted(shown.names, key=lambda name: "," in name)[:2]))
+    beta = settled.crowd.beta
+    return [
+        points(
+            [
+                (tag("b", "Give every row the weight 1/β."), f" A row stands for about {number(1 / beta)} people."),
+                (
+                    tag("b", "A label covers several values."),
+                    " Its column and mapping.json say which. Estimates spread each box over its values",
+                    " by the one-way tables, and fit the whole to these." if settled.chosen else " evenly.",
+                ),
+                (
+                    tag("b", "Use the same boxes again."),
+                    " Next year’s release may take them as they are: with ",
+                    code("mapping: mapping.json"),
+                    " nothing has to be chosen, and all of ε goes to the crowd.",
+                ),
+            ]
+        ),
+        heading("Estimates with intervals"),
+        listing(f"incrowd estimate FOLDER --by {by}"),
+        heading("Check it"),
+        _verify(),
+    ]
+
+
+def _verify() -> Content:
+    return how_to_verify(
+        "It checks that the boxes are disjoint and cover everything, that every crowd is one of them and has k "
+        "records, that no path of the tree cost more than its share, and that ε and δ follow. How the noise was "
+        "drawn is taken on the publisher’s word."
+    )
+
+
+# --- the publisher's own ----------------------------------------------------------------------------------------------
+
+
+def internal_report(
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    settled: TreeSettled,
+    full: Histogram,
+    made: Made[TreeOutcome, CrowdStatement],
+    *,
+    void: str | None = None,
+) -> bytes:
+    """The report that only the publisher may see."""
+    outcome, k = made.outcome, settled.crowd.k
+    kept = np.where(outcome.sampled >= k, outcome.sampled, 0)
+    drawn, shown = int(outcome.sampled.sum()), int(kept.sum())
+    information = float(outcome.tree.kept @ kept) / max(drawn, 1)
+    sections = [
+        PageSection("rules", "What this page is for", (_rules(),)),
+        PageSection("numbers", "What became of the records", tuple(_numbers(full, outcome, kept, information))),
+        PageSection("lost", "Who is lost", tuple(_lost(attributes, full, outcome, kept))),
+    ]
+    facts = [
+        Fact("in the table", number(full.total), "records"),
+        Fact("sampled", number(drawn), percent(drawn / max(full.total, 1))),
+        Fact("published", number(shown), f"{percent(shown / max(drawn, 1))} of the sample"),
+        Fact("information kept", percent(information), "of the sample"),
+    ]
+    lead = (
+        "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise "
+        "covers them."
+    )
+    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
+
+
+def _rules() -> Content:
+    return points(
+        [
+            (
+                "Nothing on this page may be published, quoted or shown to people who may not see the table. With the "
+                "size of the sample or the number of suppressed records alone, the promise would be broken."
+            ),
+            "A policy that is changed because of what stands here has been made by looking at the table.",
+        ]
+    )
+
+
+def _numbers(full: Histogram, outcome: TreeOutcome, kept: np.ndarray, information: float) -> list[Content]:
+    tree, leaves = outcome.tree, outcome.tree.leaves
+    drawn = int(outcome.sampled.sum())
+    rows = [
+        ["records in the table", number(full.total), number(int(np.count_nonzero(outcome.records[leaves])))],
+        ["sampled", number(drawn), number(int(np.count_nonzero(outcome.sampled[leaves])))],
+        ["published", number(int(kept.sum())), number(int(np.count_nonzero(kept)))],
+        ["suppressed after sampling", number(drawn - int(kept.sum())), ""],
+    ]
+    by_column = []
+    for place, column in enumerate(tree.columns):
+        widths = column.widths[[box.sets[place] for box in tree.boxes]]
+        by_column.append([label(column.name), percent(float((1 - widths) @ kept) / max(drawn, 1))])
+    return [
+        table("Records and boxes", ["", "records", "boxes that hold some"], rows, numbers=(1, 2)),
+        table(
+            f"Information kept, {percent(information)} in all: 1 − (values covered − 1)/(values − 1)",
+            ["column", "kept"],
+            by_column,
+            numbers=(1,),
+        ),
+    ]
+
+
+def _lost(
+    attributes: Sequence[CodedAttribute], full: Histogram, outcome: TreeOutcome, kept: np.ndarray
+) -> list[Content]:
+    """The values whose records are published least often, given the boxes that they are in."""
+    leaf = outcome.tree.leaf_of(full)
+    published = (kept > 0)[leaf]
+    found = []
+    for attribute in attributes:
+        codes = full[attribute.name].codes
+        labels = attribute.coding.base_labels
+        all_of = np.bincount(codes, weights=full.counts, minlength=len(labels))
+        shown = np.bincount(codes, weights=full.counts * published, minlength=len(labels))
+        found += [
+            (float(shown[i] / all_of[i]), -float(all_of[i]), attribute.name, labels[i])
+            for i in np.flatnonzero(all_of).tolist()
+        ]
+    found.sort(key=lambda item: item[:2])
+    rows = [
+        [label(name), label(text), number(int(-size)), percent(float(share))]
+        for share, size, name, text in found[:_MOST_VALUES]
+        if share < 1
+    ]
+    if not rows:
+        return [paragraph("Every record is in a box that is published.")]
+    return [
+        paragraph(
+            f"{count(len(rows), 'value', 'values')} whose records are in published boxes least often. Rare groups are "
+            "lost first."
+        ),
+        table("The groups that lost most", ["column", "value", "records", "in published boxes"], rows, numbers=(2, 3)),
+    ]

@@ -1,0 +1,210 @@
+"""What a crowd under a tree promises, found from the policy alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache, cached_property
+
+from incrowd.core.errors import GuaranteeError, InputError, InternalError, PolicyError, UnreachableError
+from incrowd.core.files import read_ordinary
+from incrowd.hierarchy import CodedAttribute
+from incrowd.mechanisms import promises
+from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.settle import (
+    LARGEST_EPSILON,
+    CrowdSettings,
+    require_limited_before_sampling,
+    solve,
+)
+from incrowd.policy import Ordinal, Policy
+from incrowd.recoding.boxes import in_order
+from incrowd.recoding.growing import Growth
+from incrowd.recoding.mapping import Tree, read_tree
+from incrowd.theory import concentrated
+from incrowd.theory.crowd import RATES, CrowdProfile
+from incrowd.theory.profile import PrivacyProfile, Relation
+
+_ONE_WAY = Fraction(3, 20)  # of ρ
+_WEIGHT = 100  # importance 1
+_LARGEST_TABLE = 10**7
+_LARGEST_MAPPING = 1 << 28
+
+
+@dataclass(frozen=True)
+class TreeCrowd(CrowdSettings):
+    """The settings of a crowd whose mapping was chosen with ρ; 0 if it is fixed."""
+
+    rho: float = 0.0
+
+    @cached_property
+    def delta_at(self) -> Callable[[float], float]:
+        """The δ of choice and crowd together at any ε."""
+        profile: PrivacyProfile = CrowdProfile(self.k, self.beta)
+        if self.rho:
+            profile = concentrated.ChosenCrowd(self.k, self.beta, self.rho)
+        return cache(profile.delta)
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSettled:
+    """The settings, and how the tree is grown.
+
+    Attributes:
+        crowd: what is promised.
+        release: the policy's section.
+        attributes: the columns.
+        ordered: those whose values have an order.
+        columns: how many columns there are.
+        fixed: the mapping, if the policy gives one.
+    """
+
+    crowd: TreeCrowd
+    release: SampledCrowd
+    attributes: Sequence[CodedAttribute]
+    ordered: frozenset[str]
+    columns: int
+    fixed: Tree | None = None
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the tree is chosen privately."""
+        return self.release.mapping is None
+
+    @property
+    def one_way_variance(self) -> int:
+        """σ² of each one-way table: d tables at 1/(2σ²) each."""
+        return math.ceil(self.columns / (2 * _ONE_WAY * Fraction(self.crowd.rho)))
+
+    @property
+    def budget(self) -> int:
+        """What is left of ρ for a path of the tree, in units of 2⁻⁶⁴."""
+        whole = math.floor(Fraction(self.crowd.rho) * concentrated.UNITS)
+        return whole - self.columns * concentrated.counts_charge(self.one_way_variance)
+
+    @property
+    def threshold(self) -> int:
+        """τ: what a box should hold to be published in most cases."""
+        return math.ceil(1.15 * self.crowd.k / self.crowd.beta)
+
+    def growth(self, names: Sequence[str]) -> Growth:
+        """How the tree over some columns is grown."""
+        weights = tuple(max(1, round(_WEIGHT * self.release.importance.get(name, 1.0))) for name in names)
+        return Growth(self.budget, self.threshold, self.release.score, weights)
+
+
+def settle_tree(
+    release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttribute], copies: int
+) -> TreeSettled:
+    """The promise, found from the policy alone."""
+    if policy.rows_per_person > 1:
+        raise PolicyError(
+            "A tree is chosen with a share that holds for people with one row each.",
+            code="policy-invalid",
+            remedy="Set 'at_most: 1' in the section 'people', or choose 'recoding: lattice'.",
+        )
+    require_limited_before_sampling(release, policy)
+    if release.already_sampled and (copies > 1 or policy.ledger is None):
+        raise PolicyError(
+            "A table that is itself a sample may serve one release only.",
+            code="sample-reused",
+            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
+        )
+    ordered = frozenset(
+        a.name for a in attributes if in_order(a.coding) or isinstance(policy.attributes[a.name].hierarchy, Ordinal)
+    )
+    fixed = None if release.mapping is None else _mapping(policy, release.mapping.file, attributes)
+    settled = TreeSettled(
+        solve_tree(release, Persons.in_policy(policy)), release, attributes, ordered, len(attributes), fixed
+    )
+    if fixed is None:
+        _require_splits(settled)
+    return settled
+
+
+def solve_tree(release: SampledCrowd, persons: Persons) -> TreeCrowd:
+    """k, β and ρ, as far as the policy leaves them open."""
+    epsilon, delta = release.epsilon, release.delta
+    if release.mapping is not None:
+        plain = solve(release)
+        return TreeCrowd(epsilon, delta, 0.0, plain.k, plain.beta, release.already_sampled, persons)
+    if epsilon > LARGEST_EPSILON:
+        raise UnreachableError(
+            f"epsilon must be {LARGEST_EPSILON:g} at most: beyond, nothing is promised.", code="unreachable"
+        )
+    rho = release.choice_rho or concentrated.usual_rho(epsilon, delta)
+    k, beta = release.k, release.beta
+    if k is None and beta is None:
+        k, beta = concentrated.usual_crowd(epsilon, delta, rho)
+    elif k is None and beta is not None:
+        k = concentrated.smallest_k(epsilon, delta, beta, rho)
+    elif beta is None and k is not None:
+        beta = _largest_rate(epsilon, delta, k, rho)
+    if k is None or beta is None:
+        raise InternalError("a release was left without k or beta")
+    settings = TreeCrowd(epsilon, delta, 0.0, k, beta, already_sampled=False, persons=persons, rho=rho)
+    if not settings.kept:
+        raise GuaranteeError(
+            f"k = {k} and beta = {beta:g} beside a choice with rho = {rho:g} give delta = {settings.exact_delta:.3g} "
+            f"at epsilon = {epsilon:g}, more than the {delta:g} promised.",
+            code="promise-not-kept",
+            remedy="Leave k out and it will be found, or lower choice_rho.",
+            details={"delta": settings.exact_delta},
+        )
+    return settings
+
+
+def _largest_rate(epsilon: float, delta: float, k: int, rho: float) -> float:
+    low, high = 0, len(RATES)
+    while high - low > 1:
+        middle = (low + high) // 2
+        kept = concentrated.ChosenCrowd(k, RATES[middle], rho).delta(epsilon) <= delta
+        low, high = (middle, high) if kept else (low, middle)
+    return RATES[low]  # if that is too much, the caller says so
+
+
+def _require_splits(settled: TreeSettled) -> None:
+    """Refuse a share with which no table of a usual size would be split at all."""
+    growth = settled.growth([a.name for a in settled.attributes])
+    if growth.budget <= 0 or growth.price(_LARGEST_TABLE) > growth.budget:
+        raise UnreachableError(
+            f"With rho = {settled.crowd.rho:g} for the choice, all records would stay in one box, unless there are "
+            f"more than {_LARGEST_TABLE:,}.",
+            code="unreachable",
+            remedy="Raise epsilon, delta or choice_rho.",
+        )
+
+
+def _mapping(policy: Policy, name: str, attributes: Sequence[CodedAttribute]) -> Tree:
+    path = policy.resolve(name)
+    try:
+        content = read_ordinary(path, _LARGEST_MAPPING)
+        tree = read_tree(content)
+    except OSError as error:
+        raise InputError(
+            f"The mapping {name} cannot be read: {error.strerror or type(error).__name__}.", code="policy-file"
+        ) from None
+    except (ValueError, KeyError, TypeError, LookupError, RecursionError, AttributeError):
+        raise PolicyError(
+            f"{name} is not a mapping of boxes that are disjoint and cover everything.",
+            code="policy-invalid",
+            remedy="Name the mapping.json of an earlier release.",
+        ) from None
+    if [(c.name, c.base) for c in tree.columns] != [(a.name, a.coding.base_labels) for a in attributes]:
+        raise PolicyError(
+            f"{name} is a mapping for other columns, or for other values of them.",
+            code="policy-invalid",
+            remedy="Columns, their order and their domains must be those of the release that it comes from.",
+        )
+    return tree.without_sizes()
+
+
+def spending(settled: TreeSettled) -> promises.CrowdPromise | promises.Point:
+    """With a fixed mapping a plain crowd; otherwise the point that is promised."""
+    crowd = settled.crowd
+    if not crowd.rho:
+        return promises.CrowdPromise(crowd.k, crowd.beta, 0.0, crowd.delta)
+    return promises.Point(crowd.epsilon, crowd.delta, Relation.ADD_REMOVE)

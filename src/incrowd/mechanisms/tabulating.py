@@ -1,0 +1,173 @@
+"""The declared cells of a cross-tabulation, and the numbers that labels stand for: what all estimates begin with."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incrowd.core.errors import ParameterError
+from incrowd.histogram import Histogram, Labels
+from incrowd.marginals import Counted
+from incrowd.mechanisms.base import all_columns
+from incrowd.mechanisms.certificate import AnyCertificate
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MOST_LISTED = 100_000
+_MOST_CELLS = 1 << 62
+_NUMBER = r"[-−]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_EXACT = re.compile(_NUMBER, re.IGNORECASE)
+_BIN = re.compile(rf"[\[(]({_NUMBER}), ({_NUMBER})[)\]]", re.IGNORECASE)
+_RANGE = re.compile(rf"({_NUMBER}) to ({_NUMBER})", re.IGNORECASE)
+
+MIDDLES = "For a mean, a value that is an interval counts as its middle; missing values are left out."
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The cells of a cross-tabulation: all that are declared or, if these are very many, those that are published.
+
+    Attributes:
+        labels: of each column asked for.
+        keys: of each listed cell, its codes as one number, in order.
+        places: of each cell of the table, its listed cell.
+        possible: how many cells there could be.
+    """
+
+    labels: tuple[Labels, ...]
+    keys: Ints
+    places: NDArray[np.intp]
+    possible: int
+
+    @classmethod
+    def of(cls, table: Histogram, by: Sequence[str]) -> Grid:
+        """The cells of a table by some columns."""
+        labels = tuple(table[name].labels for name in by)
+        sizes = [len(texts) for texts in labels]
+        possible = math.prod(sizes)
+        if possible > _MOST_CELLS:
+            raise ParameterError(
+                "These columns have more combinations of values than can be numbered.",
+                code="parameter-range",
+                remedy="Ask for fewer columns.",
+            )
+        keys = np.zeros(len(table), dtype=np.int64)
+        for name, size in zip(by, sizes, strict=True):
+            keys = keys * size + table[name].codes
+        if possible <= MOST_LISTED:
+            return cls(labels, np.arange(possible), keys, possible)
+        listed, places = np.unique(keys, return_inverse=True)
+        return cls(labels, listed, places, possible)
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def summed(self, weights: NDArray[np.number] | None = None) -> Floats:
+        """For each listed cell the sum of what the table's cells weigh; without weights, how many they are."""
+        found = np.bincount(self.places, weights=weights, minlength=len(self.keys))
+        return np.asarray(found, dtype=np.float64)
+
+    def values(self) -> list[tuple[str | None, ...]]:
+        """The labels of each listed cell."""
+        codes = np.unravel_index(self.keys, [len(texts) for texts in self.labels])
+        return [
+            tuple(texts[code] for texts, code in zip(self.labels, cell, strict=True))
+            for cell in zip(*(column.tolist() for column in codes), strict=True)
+        ]
+
+    @property
+    def unlisted(self) -> int:
+        """How many declared cells are not listed."""
+        return self.possible - len(self.keys)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberSpread:
+    """How a column of numbers is spread over the groups of a cross-tabulation.
+
+    Attributes:
+        groups: the cells asked for.
+        numbers: the number that each label of the column stands for, the missing value left out.
+        codes: the column's codes that these labels have.
+        counts: for each group and number, the weights of the table's cells.
+        cells: and how many cells they are.
+    """
+
+    groups: Grid
+    numbers: Floats
+    codes: Ints
+    counts: Floats
+    cells: Floats
+
+    @classmethod
+    def of(cls, certificate: AnyCertificate, table: Histogram, by: Sequence[str], column: str) -> NumberSpread:
+        """Of a column that is there and not among those asked for."""
+        found = numbers_of(certificate, all_columns(certificate), table, by, column)
+        codes = np.array([code for code, value in enumerate(found) if value is not None], dtype=np.int64)
+        groups = Grid.of(table, by)
+        size = len(table[column].labels)
+        keys = groups.places.astype(np.int64) * size + table[column].codes
+        shape = (len(groups), size)
+        sums = [
+            np.bincount(keys, weights=weights, minlength=len(groups) * size).reshape(shape)[:, codes].astype(np.float64)
+            for weights in (table.counts, None)
+        ]
+        return cls(groups, np.array([v for v in found if v is not None], dtype=np.float64), codes, *sums)
+
+
+def numbers_of(
+    certificate: AnyCertificate, names: Sequence[str], table: Counted, by: Sequence[str], column: str
+) -> list[float | None]:
+    """The number that each label of a column, one of these names, stands for; None for the missing value.
+
+    Raises:
+        ParameterError: it is not there, is asked for already, or has a label that is no number.
+    """
+    others = [name for name in names if name not in by]
+    if column not in others:
+        raise ParameterError(
+            f"The mean of {column!r} is asked for, which the release does not have or which the groups are made by.",
+            code="column-unknown",
+            remedy=f"Name another column of the release: {', '.join(others)}.",
+        )
+    whole = certificate.policy["attributes"].get(column, {}).get("type") == "integer"
+    labels = table[column].labels
+    numbers = [None if label is None else middle(label, whole=whole) for label in labels]
+    strange = [label for label, value in zip(labels, numbers, strict=True) if label is not None and value is None]
+    if strange or not any(value is not None for value in numbers):
+        unbounded = strange and all("∞" in label for label in strange)
+        raise ParameterError(
+            f"{column!r} has an interval without an end, which has no middle, so there is no mean."
+            if unbounded
+            else f"Not all values of {column!r} are numbers or intervals with two ends, so it has no mean.",
+            code="column-type",
+            remedy="Choose another column; a release whose policy closes that interval would have a mean."
+            if unbounded
+            else "Choose a column of numbers.",
+        )
+    return numbers
+
+
+def middle(label: str, *, whole: bool = False) -> float | None:
+    """The number that a label stands for: a number itself, or the middle of an interval with two ends.
+
+    Of `whole` numbers, [0, 10) holds 0 to 9, whose middle is 4.5.
+    """
+    text = label.replace("−", "-")
+    if _EXACT.fullmatch(text):
+        return float(text)
+    found = _BIN.fullmatch(text) or _RANGE.fullmatch(text)
+    if found is None:
+        return None
+    low, high = float(found[1]), float(found[2])
+    if whole:
+        first = math.floor(low) + 1 if text.startswith("(") else math.ceil(low)
+        last = math.ceil(high) - 1 if text.endswith(")") else math.floor(high)
+        low, high = (first, last) if first <= last else (low, high)
+    return (low + high) / 2

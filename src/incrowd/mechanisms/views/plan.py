@@ -1,0 +1,136 @@
+"""Planning a set of views: how many of what size a promise carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from incrowd.mechanisms.views.section import Choose
+from incrowd.mechanisms.views.settle import SINGLE_SHARE, rounds_of
+from incrowd.theory._numbers import require_between, require_count
+from incrowd.theory.views import CrowdStep, Step, ViewsPlan, plan_crowds, plan_noise, quick_crowds
+
+_SMALL = 100
+"""A set of views is carried if groups of one in so many people show."""
+_MOST = 1 << 12
+
+
+@dataclass(frozen=True)
+class ViewsStep:
+    """How views are drawn: k and β, or the standard deviation of their counts.
+
+    Attributes:
+        people: about how many people a cell must have to be shown; of noisy counts, two standard deviations.
+        cells: how many cells of that size so many rows have: about as many as a view can carry.
+    """
+
+    k: int | None
+    beta: float | None
+    standard_deviation: float | None
+    people: float
+    cells: int
+
+
+@dataclass(frozen=True)
+class ViewsOption:
+    """A set of views: a way of choosing them, how many there are, and how they and the one-way tables are drawn."""
+
+    choose: Choose
+    views: int
+    single: ViewsStep
+    view: ViewsStep
+    delta: float
+
+
+@dataclass(frozen=True)
+class ViewsBudget:
+    """What a promise carries.
+
+    Attributes:
+        columns: how many there are; each has a one-way table.
+        k: of the views along a tree of pairs; nothing for noise.
+        beta: their sampling rate; nothing for noise.
+        views: how many further views there are along a tree of pairs.
+        carried: the most pairs, chosen along with the one-way tables, in which groups of one in 100 people show.
+        options: other ways of choosing views, at the same promise.
+    """
+
+    columns: int
+    rows: int
+    epsilon: float
+    delta: float
+    by: str
+    views: int
+    k: int | None
+    beta: float | None
+    standard_deviation: float | None
+    carried: int
+    options: tuple[ViewsOption, ...]
+
+
+def plan_views(
+    *,
+    columns: int,
+    rows: int,
+    epsilon: float,
+    delta: float,
+    by: Literal["crowd", "noise"] = "crowd",
+    share: float = 0.1,
+) -> ViewsBudget:
+    """How many views of what size a promise carries, for each way of choosing them."""
+    require_count("columns", columns, least=2)
+    require_count("rows", rows)
+    require_between("share", share, 0.0, 0.9)
+    ways = [Choose(), *([Choose(columns=3)] if columns > 2 else []), Choose(how="adaptive")]
+    options = []
+    for way in ways:
+        plan = _plan(by, epsilon, delta, columns, rounds_of(way, columns), share)
+        single, view = _step(plan.single, rows), _step(plan.view, rows)
+        options.append(ViewsOption(way, plan.views, single, view, plan.exact_delta))
+    tree = options[0]
+    carried = _carried(by, epsilon, delta, columns, share, rows)
+    return ViewsBudget(
+        columns,
+        rows,
+        epsilon,
+        delta,
+        by,
+        tree.views,
+        tree.view.k,
+        tree.view.beta,
+        tree.view.standard_deviation,
+        carried,
+        tuple(options),
+    )
+
+
+def _plan(by: str, epsilon: float, delta: float, columns: int, views: int, share: float) -> ViewsPlan:
+    if by == "crowd":
+        return plan_crowds(epsilon, delta, columns, views, views, choice_share=share)
+    return plan_noise(epsilon, delta, columns, views, views, single_share=SINGLE_SHARE, choice_share=share)
+
+
+def _step(step: Step, rows: int) -> ViewsStep:
+    if isinstance(step, CrowdStep):
+        return ViewsStep(step.k, step.beta, None, step.threshold, int(rows // step.threshold))
+    people = 2 * step.deviation
+    return ViewsStep(None, None, step.deviation, people, int(rows // people))
+
+
+def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, rows: int) -> int:
+    """By bisection: more views need larger crowds, or more noise. It is a guide, so crowds are not proved here."""
+
+    def enough(views: int) -> bool:
+        if by == "crowd":
+            plan = quick_crowds(epsilon, delta, columns, views, views, choice_share=share)
+        else:
+            plan = _plan(by, epsilon, delta, columns, views, share)
+        return plan is not None and _step(plan.view, rows).people * _SMALL <= rows
+
+    low, high = 0, 1
+    while high < _MOST and enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if enough(middle) else (low, middle)
+    return low

@@ -1,0 +1,307 @@
+"""The reports on a set of views: `report.html`, which is published with it, and the publisher's own.
+
+The public one is made of the policy, the settings and what is published, and of nothing else.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from incrowd.core.numbers import count, number, percent
+from incrowd.mechanisms.base import Made, Publication
+from incrowd.mechanisms.views.charts import carried_graph, heat_map
+from incrowd.mechanisms.views.draw import ViewsOutcome, fitted
+from incrowd.mechanisms.views.fitting import LIMIT, carried
+from incrowd.mechanisms.views.settle import ViewsSettled
+from incrowd.mechanisms.views.state import read_views
+from incrowd.mechanisms.views.stated import ViewsStatement
+from incrowd.mechanisms.views.view import View, cross
+from incrowd.policy import Policy
+from incrowd.reports.bars import before_and_after, distribution
+from incrowd.reports.frame import how_to_verify, internal_page, premises, public_page
+from incrowd.reports.page import (
+    Content,
+    Fact,
+    PageSection,
+    figure,
+    heading,
+    label,
+    listing,
+    paragraph,
+    points,
+    table,
+    tag,
+)
+from incrowd.theory.views import CrowdStep, NoiseStep, Step
+
+_TITLE = "Many columns, published in views"
+
+
+def public_report(
+    policy: Policy, settings: ViewsSettled, published: Publication, statement: ViewsStatement, *, void: str | None
+) -> bytes:
+    """The report that is published beside the views."""
+    plan, labels = settings.plan, {c.name: c.labels for c in published.table.columns}
+    views = read_views(statement.mechanism, labels, published.beside)
+    sections = [
+        PageSection("promise", "What is promised", tuple(_promise(settings, statement))),
+        PageSection("views", "Which columns are carried together", tuple(_carried(settings, labels, views))),
+        PageSection("columns", "The columns one by one", tuple(_singles(views))),
+        PageSection("use", "How to use it", tuple(_use(settings, views))),
+        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
+    ]
+    facts = [
+        Fact("ε", number(plan.epsilon), "how much one record can matter"),
+        Fact("δ", number(plan.delta), "a probability on top of that"),
+        Fact("columns", number(len(labels)), "in all"),
+        Fact("views", number(len(views)), f"of which {plan.singles} are one-way tables"),
+        *_step_facts(plan.view if plan.views else plan.single),
+    ]
+    lead = (
+        f"This release has {count(len(labels), 'column', 'columns')}, published as "
+        f"{count(len(views), 'view', 'views')}: small tables of a few columns each. "
+        + (
+            "Its synthetic table was made from these alone, and its rows are nobody's records. "
+            if settings.combine
+            else ""
+        )
+        + "This page says what that promises to the people in the data, and how to work with it."
+    )
+    return public_page(policy, _TITLE, lead, facts, sections, void=void)
+
+
+def _step_facts(step: Step) -> list[Fact]:
+    if isinstance(step, CrowdStep):
+        return [
+            Fact("k", number(step.k), "the smallest crowd of a view"),
+            Fact("β", number(step.beta), "the sampling rate of a view"),
+        ]
+    kind = "Gaussian" if isinstance(step, NoiseStep) else "Laplace"
+    return [Fact("σ", number(step.deviation), f"standard deviation of each count, {kind}")]
+
+
+def _promise(settings: ViewsSettled, statement: ViewsStatement) -> list[Content]:
+    plan = settings.plan
+    return [
+        paragraph(statement.promise.in_words),
+        paragraph("It rests on: ", statement.promise.grounds),
+        points(
+            [
+                (
+                    f"{_drawn(plan.singles, plan.single)} as one-way tables, {_drawn(plan.views, plan.view)} of "
+                    "several columns."
+                ),
+                (
+                    f"{count(plan.choices, 'private choice', 'private choices')} of columns, each "
+                    f"{number(plan.exponent)}-differentially private by itself."
+                    if plan.choices
+                    else "The policy lists the views: nothing was chosen by looking at the data."
+                ),
+                f"All of these together have δ = {number(plan.exact_delta)} at ε = {number(plan.epsilon)}.",
+            ]
+        ),
+    ]
+
+
+def _drawn(times: int, step: Step) -> str:
+    views = count(times, "view", "views")
+    if isinstance(step, CrowdStep):
+        return f"{views} (k = {number(step.k)}, β = {number(step.beta)}, a fresh sample for each)"
+    return f"{views} (standard deviation {number(step.deviation)})"
+
+
+def _left_out(labels: Mapping[str, Sequence[str | None]], views: Sequence[View]) -> list[View]:
+    """The views that would make the model's tables too large."""
+    kept = carried([len(shown) for shown in labels.values()], [view.places for view in views], LIMIT)
+    return [view for number, view in enumerate(views) if number not in kept]
+
+
+def _carried(
+    settings: ViewsSettled, labels: Mapping[str, Sequence[str | None]], views: Sequence[View]
+) -> list[Content]:
+    names = list(labels)
+    graph = carried_graph("Columns that a view carries together", names, [view.columns for view in views])
+    apart = _components(names, [view.columns for view in views])
+    parts: list[Content] = [
+        figure(graph, "A line joins two columns that some view carries together; a thicker one, if several do."),
+    ]
+    if len(apart) > 1 and settings.combine:
+        parts.append(
+            paragraph(
+                f"The views leave {count(len(apart), 'group', 'groups')} of columns unconnected. In the synthetic "
+                "table these are independent of each other: " + "; ".join(", ".join(group) for group in apart) + "."
+            )
+        )
+    if settings.combine and (left := _left_out(labels, views)):
+        parts.append(
+            paragraph(
+                f"The model behind the synthetic table has no room for {count(len(left), 'view', 'views')}, which it "
+                "does not follow: " + "; ".join(" × ".join(view.columns) for view in left) + "."
+            )
+        )
+    rows = [
+        [
+            label(" × ".join(view.columns)),
+            ", ".join(map(str, view.levels)),
+            number(view.counts.size),
+            number(int((view.counts != 0).sum()) if isinstance(view.step, CrowdStep) else view.counts.size),
+        ]
+        for view in views
+    ]
+    return [*parts, table("The views", ["columns", "levels", "cells", "shown"], rows, numbers=(2, 3))]
+
+
+def _components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[list[str]]:
+    group = {name: {name} for name in names}
+    for view in views:
+        joined = set().union(*(group[name] for name in view))
+        for name in joined:
+            group[name] = joined
+    found: list[list[str]] = []
+    for name in names:
+        if not any(name in one for one in found):
+            found.append([other for other in names if other in group[name]])
+    return found
+
+
+def _singles(views: Sequence[View]) -> list[Content]:
+    cards = [
+        distribution(label(view.columns[0]), _kind(view), view.recodes[0].labels, np.maximum(view.counts, 0))
+        for view in views
+        if len(view.columns) == 1 and view.counts.size > 1
+    ]
+    return [tag("div", cards, class_="cards")] if cards else [paragraph("The views have no one-way tables.")]
+
+
+def _kind(view: View) -> str:
+    if isinstance(view.step, CrowdStep):
+        return f"sampled people, of one in {number(1 / view.step.beta)}"
+    return f"people, each count with a standard deviation of {number(view.step.deviation)}"
+
+
+def _use(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
+    names = max((view.columns for view in views), key=len)
+    by = shlex.quote(",".join(names))
+    plan = settings.plan
+    step = plan.view if plan.views else plan.single
+    if isinstance(step, CrowdStep):
+        counts = (
+            f" A count of x in a view stands for about x/β people, β being {number(step.beta)} "
+            f"({number(plan.single.beta) if isinstance(plan.single, CrowdStep) else ''} in one-way tables). "
+            f"A cell that is not listed has probably fewer than {number(step.threshold)} people."
+        )
+    else:
+        counts = (
+            " Every declared cell is listed; a count may be below zero, and every one has the standard deviation given."
+        )
+    told = [(tag("b", "Use a view where one has your columns."), counts)]
+    if settings.combine:
+        told.append(
+            (
+                tag("b", "Use the synthetic table for the rest."),
+                (
+                    " It agrees with the views as well as one table can. What no view carries, it does not know: "
+                    "columns depend on each other there through the views alone. Its rows are nobody's records."
+                ),
+            )
+        )
+    parts: list[Content] = [
+        points(told),
+        heading("Estimates with intervals"),
+        listing(f"incrowd estimate FOLDER --by {by}"),
+    ]
+    if settings.combine:
+        parts += [
+            heading("More synthetic rows"),
+            listing("incrowd combine FOLDER --rows 100000 --seed 1 -o more.parquet"),
+        ]
+    return [*parts, heading("Check it"), how_to_verify("the views")]
+
+
+# --- the publisher's own ---------------------------------------------------------------------------------------------
+
+
+def internal_report(policy: Policy, made: Made[ViewsOutcome, ViewsStatement], *, void: str | None) -> bytes:
+    """The report that only the publisher may see: how far the views and the synthetic table are from the truth."""
+    outcome = made.outcome
+    true = outcome.table
+    names = list(true.names)
+    model = outcome.model or fitted([len(c.labels) for c in true.columns], outcome.views)
+    errors: dict[tuple[str, str], float] = {}
+    for a, b in combinations(range(len(names)), 2):
+        if len(true.columns[a].labels) * len(true.columns[b].labels) > 1 << 20:
+            continue
+        truth = cross([true.columns[a], true.columns[b]], true.counts)
+        errors[names[a], names[b]] = _distance(truth, model.marginal((a, b)))
+    carried = {pair for view in outcome.views for pair in combinations(view.columns, 2)}
+    mean = float(np.mean(list(errors.values()))) if errors else 0.0
+    worst = sorted(errors, key=lambda pair: -errors[pair])[:10]
+    bars = [
+        before_and_after(
+            label(c.name),
+            "share in the table and in what the release tells",
+            c.labels,
+            true.tallies[c.name],
+            np.rint(model.marginal((place,))).astype(np.int64),
+        )
+        for place, c in enumerate(true.columns)
+        if len(c.labels) > 1
+    ]
+    sections = [
+        PageSection(
+            "pairs",
+            "How far each pair of columns is off",
+            (
+                paragraph(
+                    "The total variation distance between the true counts of two columns and what the release tells of "
+                    "them, of 1000: so many of a thousand people would have to move to another cell."
+                ),
+                figure(heat_map("Error of each pair of columns", names, errors), "The darker, the further off."),
+                table(
+                    "The pairs that are furthest off",
+                    ["columns", "off, of 1000", "carried by a view"],
+                    [
+                        [label(" × ".join(pair)), number(1000 * errors[pair], 3), "yes" if pair in carried else "no"]
+                        for pair in worst
+                    ],
+                    numbers=(1,),
+                ),
+            ),
+        ),
+        PageSection("columns", "The columns one by one", (tag("div", bars, class_="cards"),)),
+    ]
+    facts = [
+        Fact("records", number(true.total), "in the table"),
+        Fact("views", number(len(outcome.views)), "published"),
+        Fact("pairs", number(1000 * (1 - mean), 4), "score of 1000, the mean over all pairs"),
+        Fact("rows", number(outcome.combined.total), "of the synthetic table"),
+    ]
+    hidden = _hidden(outcome)
+    if hidden is not None:
+        facts.append(Fact("withheld", percent(hidden), "of people are in cells withheld, in a view of several columns"))
+    lead = "How far what was published is from the table that it was made of."
+    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
+
+
+def _distance(truth: np.ndarray, told: np.ndarray) -> float:
+    total = float(told.sum())
+    if not total or not truth.sum():
+        return 1.0
+    return float(np.abs(truth / truth.sum() - told / total).sum() / 2)
+
+
+def _hidden(outcome: ViewsOutcome) -> float | None:
+    """The share of people in cells that were withheld, in the mean over the views of several columns."""
+    shares = []
+    for view in outcome.views:
+        if isinstance(view.step, CrowdStep) and len(view.columns) > 1 and outcome.table.total:
+            columns = [
+                outcome.table[name].recode(recode) for name, recode in zip(view.columns, view.recodes, strict=True)
+            ]
+            truth = cross(columns, outcome.table.counts)
+            shares.append(float(truth[view.counts == 0].sum() / outcome.table.total))
+    return float(np.mean(shares)) if shares else None

@@ -1,0 +1,72 @@
+"""Rows drawn from a model, evenly instead of independently.
+
+Columns are drawn one after the other along the tree, each given those before it in its table. Rows are sorted by the
+columns that it depends on, then by the others, and get quantiles from a sequence that is spread evenly over every
+stretch of rows, short or long (multiples of the golden ratio). So the counts of rows follow the model's tables to
+about one row a cell, where independent draws would scatter like a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from incrowd.mechanisms.views.junction import JunctionTree, onto
+
+Array = np.ndarray[Any, Any]
+
+_GOLDEN = (5**0.5 - 1) / 2
+_KEYS = 2**62
+
+
+def drawn(tree: JunctionTree, tables: Sequence[Array], rows: int, rng: np.random.Generator) -> Array:
+    """So many rows of codes, in random order, from the tables of probabilities of a junction tree."""
+    codes = np.zeros((len(tree.sizes), rows), dtype=np.int64)
+    done: list[int] = []
+    for table in [tree.root, *(edge.child for edge in tree.edges)]:
+        clique = tree.cliques[table]
+        for column in sorted(set(clique) - set(done), key=lambda c: -tree.sizes[c]):
+            given = [c for c in clique if c in done]
+            used = sorted([*given, column])
+            joint = np.moveaxis(onto(tables[table], clique, used), used.index(column), -1)
+            others = [c for c in reversed(done) if c not in given]
+            order = _order(codes, tree.sizes, [*given, *others], rng)
+            group = _folded(codes, tree.sizes, given)[order]
+            quantiles = (rng.random() + _GOLDEN * np.arange(rows)) % 1
+            codes[column, order] = _inverse(joint.reshape(-1, tree.sizes[column]), group, quantiles)
+            done.append(column)
+    return np.ascontiguousarray(rng.permutation(codes.T))
+
+
+def _folded(codes: Array, sizes: Sequence[int], columns: Iterable[int]) -> Array:
+    """One number for each row that says its codes in these columns."""
+    key = np.zeros(codes.shape[1], dtype=np.int64)
+    for column in columns:
+        key = key * sizes[column] + codes[column]
+    return key
+
+
+def _order(codes: Array, sizes: Sequence[int], columns: Sequence[int], rng: np.random.Generator) -> Array:
+    """The rows sorted by the first of these columns, then the next, as far as one number can say it; then at random."""
+    leading, room = [], _KEYS
+    for column in columns:
+        room //= sizes[column]
+        if room < 1:
+            break
+        leading.append(column)
+    shuffled = rng.permutation(codes.shape[1])
+    return shuffled[np.argsort(_folded(codes, sizes, leading)[shuffled], kind="stable")]
+
+
+def _inverse(weights: Array, group: Array, quantiles: Array) -> Array:
+    """The code at each row's quantile of its group's distribution, which has one row of weights for each group."""
+    size = weights.shape[1]
+    sums = np.cumsum(weights, axis=1)
+    total = sums[:, -1:]
+    sums = np.divide(sums, total, out=np.ones_like(sums), where=total > 0)
+    sums[:, -1] = 1
+    ladder = (sums + np.arange(len(sums))[:, None]).ravel()
+    place = np.searchsorted(ladder, group + quantiles, side="right") - group * size
+    return np.asarray(np.clip(place, 0, size - 1))

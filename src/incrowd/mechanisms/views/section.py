@@ -1,0 +1,86 @@
+"""`mechanism: views`: many small tables of a few columns each, and one synthetic table made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from incrowd.policy.attributes import Attribute
+from incrowd.policy.fields import Finding, Section
+from incrowd.policy.release import ReleaseSection
+
+MOST_COLUMNS = 3
+"""Of a view that is chosen."""
+
+
+class Choose(Section):
+    """Which views are chosen, and how."""
+
+    columns: int = Field(
+        default=2, ge=2, le=MOST_COLUMNS, description="How many columns a view has; an adaptive choice: at most."
+    )
+    how: Literal["tree", "adaptive"] = Field(
+        default="tree",
+        description="A tree that connects all columns, or wherever the views so far say least.",
+    )
+
+
+class Views(ReleaseSection):
+    """One-way tables of all columns, further views of two or three, and a synthetic table made of them."""
+
+    PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"choose": Choose}
+
+    mechanism: Literal["views"] = Field(description="The method.")
+    epsilon: float = Field(gt=0, le=100, allow_inf_nan=False, description="The promise about all views together.")
+    delta: float = Field(gt=0, lt=1, description="The probability with which the promise may fail.")
+    by: Literal["crowd", "noise"] = Field(
+        default="crowd",
+        description="Each view counts sampled people, crowds only; or counts everybody, with discrete Gaussian noise.",
+    )
+    choose: Choose | None = Field(default=None, description="Which views are chosen privately; pairs along a tree.")
+    views: tuple[tuple[str, ...], ...] | None = Field(
+        default=None, description="The views, each a list of columns, instead of a choice: [[age, sex], [region]]."
+    )
+    share: float = Field(
+        default=0.1, gt=0, lt=0.9, allow_inf_nan=False, description="The part of the promise that pays for the choice."
+    )
+    combine: Literal["table", "none"] = Field(
+        default="table", description="Whether a synthetic table is made of the views, as `combined.parquet`."
+    )
+    rows: int | None = Field(
+        default=None, ge=1, le=100_000_000, description="The rows of the synthetic table; about as many as people."
+    )
+
+    @property
+    def chosen(self) -> Choose | None:
+        """What is chosen; None if the views are listed."""
+        return None if self.views is not None else self.choose or Choose()
+
+    def listed(self, names: list[str]) -> list[tuple[str, ...]]:
+        """The listed views of several columns, their columns in the table's order."""
+        return [tuple(sorted(view, key=names.index)) for view in self.views or () if len(view) > 1]
+
+    def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
+        """What does not go together, within the release or with the attributes that it publishes."""
+        findings: list[Finding] = []
+        if self.views is not None and self.choose is not None:
+            findings.append((("release", "choose"), "the views are listed already: give 'views' or 'choose'"))
+        if self.combine == "none" and self.rows is not None:
+            findings.append((("release", "rows"), "no synthetic table is made; leave it out, or set 'combine: table'"))
+        choice = self.chosen
+        if choice is not None and choice.columns > len(attributes) > 1:
+            findings.append((("release", "choose", "columns"), "there are fewer columns than that"))
+        seen: set[frozenset[str]] = set()
+        for number, view in enumerate(self.views or ()):
+            place = ("release", "views", number)
+            if not view or len(set(view)) < len(view):
+                findings.append((place, "must name one column or several, each once"))
+            unknown = [name for name in view if name not in attributes]
+            if unknown:
+                findings.append((place, f"'{unknown[0]}' is not a column that the policy publishes"))
+            if frozenset(view) in seen:
+                findings.append((place, "is listed twice"))
+            seen.add(frozenset(view))
+        return findings

@@ -1,0 +1,220 @@
+"""What a set of views promises, found from the policy alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, prod
+
+import numpy as np
+
+from incrowd.core.errors import PolicyError, UnreachableError
+from incrowd.domain import Categories, Coding, Recode
+from incrowd.hierarchy import CodedAttribute, Hierarchy
+from incrowd.histogram import Histogram
+from incrowd.mechanisms import promises
+from incrowd.mechanisms.base import Tell, fixed_levels
+from incrowd.mechanisms.views.section import Choose, Views
+from incrowd.policy import Policy
+from incrowd.theory.profile import Relation
+from incrowd.theory.views import (
+    LARGEST_CROWD,
+    LARGEST_DEVIATION,
+    CrowdStep,
+    NoiseStep,
+    ViewsPlan,
+    plan_crowds,
+    plan_noise,
+)
+
+SINGLE_SHARE = 0.2
+"""Of what is left after the choice, for the one-way tables by noise."""
+
+ADAPTIVE_ROUNDS = 2
+"""Views that an adaptive choice takes, for each column."""
+
+MOST_CELLS = 1 << 20
+"""Of one view: what can be drawn, written and combined at ease."""
+
+
+@dataclass(frozen=True, eq=False)
+class ViewsSettled:
+    """The plan, the views that nobody has to choose, and the columns.
+
+    Attributes:
+        plan: what the promise depends on.
+        by: crowd or noise.
+        choice: what is chosen, or None.
+        singles: the columns that have a one-way table.
+        listed: the views of several columns that the policy lists.
+        attributes: the columns.
+        base: the level at which each column is counted: 0, or the one that the policy fixes.
+        combine: whether a synthetic table is made.
+        rows: how many rows it has; None for about as many as people.
+    """
+
+    plan: ViewsPlan
+    by: str
+    choice: Choose | None
+    singles: tuple[str, ...]
+    listed: tuple[tuple[str, ...], ...]
+    attributes: Sequence[CodedAttribute]
+    base: Mapping[str, int]
+    combine: bool
+    rows: int | None
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, in the table's order."""
+        return [a.name for a in self.attributes]
+
+    def labels(self, name: str) -> tuple[str | None, ...]:
+        """All that a column could show in the synthetic table."""
+        return self.recode(name).labels
+
+    def recode(self, name: str) -> Recode:
+        """From the codes of the table as it was read to those that are counted."""
+        return self._attribute(name).hierarchy.recode(self.base[name])
+
+    def levels(self, name: str) -> range:
+        """The levels at which a crowd may show a column; the top, where all are alike, only if there is no other."""
+        return range(self.base[name], max(self.base[name] + 1, self._attribute(name).hierarchy.height))
+
+    def coarser(self, name: str, level: int) -> Recode:
+        """From the codes that are counted to those of a level."""
+        return self._attribute(name).hierarchy.coarsen(self.base[name], level)
+
+    def _attribute(self, name: str) -> CodedAttribute:
+        return next(a for a in self.attributes if a.name == name)
+
+
+def rounds_of(choice: Choose, columns: int) -> int:
+    """How many views are chosen among so many columns: a tree of pairs, a junction tree of triples, or more.
+
+    An adaptive choice takes two for each column, as long as there are so many.
+    """
+    if columns < 2:
+        return 0
+    if choice.how == "tree":
+        return max(1, columns - (choice.columns - 1))
+    return min(ADAPTIVE_ROUNDS * columns, sum(comb(columns, size) for size in range(2, choice.columns + 1)))
+
+
+def single_columns(section: Views, names: Sequence[str]) -> list[str]:
+    """The columns that have a one-way table: all, but for those of which a listed view with noise tells as much."""
+    if section.by == "crowd" or section.views is None:
+        return list(names)
+    covered = {name for view in section.views if len(view) > 1 for name in view}
+    return [name for name in names if name not in covered or (name,) in section.views]
+
+
+def planned(section: Views, singles: int, views: int) -> ViewsPlan:
+    """The parameters for so many one-way tables and further views."""
+    choices = views if section.chosen is not None else 0
+    if section.by == "crowd":
+        return plan_crowds(section.epsilon, section.delta, singles, views, choices, choice_share=section.share)
+    return plan_noise(
+        section.epsilon,
+        section.delta,
+        singles,
+        views,
+        choices,
+        single_share=SINGLE_SHARE,
+        choice_share=section.share,
+    )
+
+
+def settle(section: Views, policy: Policy, attributes: Sequence[CodedAttribute]) -> ViewsSettled:
+    """The promise, found from the policy alone."""
+    if not attributes:
+        raise PolicyError("There is no column to publish.", code="policy-invalid", remedy="Give one the role 'quasi'.")
+    base = {a.name: 0 for a in attributes} | fixed_levels(policy, attributes)
+    return _settled(section, attributes, base)
+
+
+def _settled(section: Views, attributes: Sequence[CodedAttribute], base: Mapping[str, int]) -> ViewsSettled:
+    names = [a.name for a in attributes]
+    listed, singles = section.listed(names), single_columns(section, names)
+    choice = section.chosen
+    views = len(listed) if choice is None else rounds_of(choice, len(names))
+    settled = ViewsSettled(
+        _carried(section, len(singles), views),
+        section.by,
+        choice if views else None,
+        tuple(singles),
+        tuple(listed),
+        attributes,
+        base,
+        section.combine == "table",
+        section.rows,
+    )
+    for view in listed:
+        if prod(len(settled.labels(name)) for name in view) > MOST_CELLS:
+            raise PolicyError(
+                f"The view of {', '.join(view)} has more than {MOST_CELLS:,} cells.",
+                code="views-too-large",
+                remedy="List fewer columns, or fix coarser levels for them.",
+            )
+    return settled
+
+
+def settled_for(section: Views, table: Histogram) -> ViewsSettled:
+    """The settings for a table that has no hierarchies: its columns as they are."""
+    attributes = [
+        CodedAttribute(
+            column.name,
+            Coding(column.name, Categories(tuple(str(label) for label in column.labels))),
+            Hierarchy(
+                (
+                    Recode(np.arange(len(column.labels)), column.labels),
+                    Recode(np.zeros(len(column.labels), np.int64), ("*",)),
+                ),
+                len(column.labels),
+            ),
+        )
+        for column in table.columns
+    ]
+    return _settled(section, attributes, dict.fromkeys(table.names, 0))
+
+
+def _carried(section: Views, singles: int, views: int) -> ViewsPlan:
+    """The plan, refused if its views would say next to nothing."""
+    plan = _worthwhile(section, singles, views)
+    if plan is not None:
+        return plan
+    low, high = 0, views  # low is carried, or nothing is
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _worthwhile(section, singles, middle) is not None else (low, middle)
+    raise UnreachableError(
+        f"The budget does not carry {singles} one-way tables and {views} further views: they would show "
+        + (f"crowds of {LARGEST_CROWD:,} and more only." if section.by == "crowd" else "next to nothing but noise."),
+        code="views-too-many",
+        remedy=f"It carries {low} beside the one-way tables; list fewer, or raise epsilon or delta.",
+        details={"views": views, "carried": low},
+    )
+
+
+def _worthwhile(section: Views, singles: int, views: int) -> ViewsPlan | None:
+    """The plan, if its views would show more than the largest groups."""
+    try:
+        plan = planned(section, singles, views)
+    except UnreachableError:
+        return None
+    step = plan.view if plan.views else plan.single
+    small = step.threshold <= LARGEST_CROWD if isinstance(step, CrowdStep) else step.deviation <= LARGEST_DEVIATION
+    return plan if small else None
+
+
+def prepare(settings: ViewsSettled, table: Histogram, tell: Tell) -> tuple[ViewsSettled, Histogram]:  # noqa: ARG001
+    """The full table at the levels at which it is counted."""
+    fixed = {name: settings.recode(name) for name, level in settings.base.items() if level}
+    return settings, table.recode(fixed)
+
+
+def spending(settings: ViewsSettled) -> promises.Point:
+    """All views together, with every choice."""
+    return promises.Point(settings.plan.epsilon, settings.plan.delta, Relation.ADD_REMOVE)
+
+
+__all__ = ["NoiseStep", "ViewsSettled", "planned", "prepare", "rounds_of", "settle", "spending"]

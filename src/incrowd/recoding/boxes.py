@@ -1,0 +1,217 @@
+"""Boxes: one set of values per column; and the public ways in which a column's set may be split.
+
+A split is a function of the policy and of what has been published before (the noisy one-way table of the column), never
+of the data. Two kinds are offered:
+
+- `hierarchy`: a set is a node of the column's hierarchy, and falls apart into its children (numbers, dates and bins
+  without a hierarchy are cut as in `binary`: all their values at once would be too many parts);
+- `binary`: a set of a column in order is an interval, cut where half of the noisy one-way table lies on either side;
+  other sets are unions of groups of the hierarchy, and there are two ways to split one: the largest group against the
+  rest, or halves by the noisy one-way table. Values outside the domain and missing values are parts of their own.
+
+Every set has a name in words, and no two sets of a column have the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from incrowd.domain import Categories, Coding
+from incrowd.hierarchy import CodedAttribute, Hierarchy
+from incrowd.hierarchy.runs import run_names
+
+Splits = Literal["hierarchy", "binary"]
+Values = tuple[int, ...]
+
+_NAMED = 6  # a union of more than so many is named by what it leaves out, if that is shorter
+
+
+def in_order(coding: Coding) -> bool:
+    """Whether a column's declared values have an order of their own: numbers, dates and bins, not texts."""
+    if not isinstance(coding.domain, Categories):
+        return True
+    values = coding.domain.values
+    return not isinstance(values[0], str | bool) and list(values) == sorted(values)
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """The sets of one column that a tree has come across: each has a number, and the first is everything."""
+
+    attribute: CodedAttribute
+    splits: Splits
+    ordered: bool
+    marginal: np.ndarray
+    """The noisy one-way table by base code, nothing below zero."""
+
+    def __post_init__(self) -> None:
+        self.number(tuple(range(self.size)))
+
+    @property
+    def name(self) -> str:
+        """The column's."""
+        return self.attribute.name
+
+    @property
+    def base(self) -> tuple[str | None, ...]:
+        """The labels of the base codes."""
+        return self.attribute.coding.base_labels
+
+    @property
+    def size(self) -> int:
+        """How many base codes there are."""
+        return len(self.base)
+
+    @cached_property
+    def values(self) -> list[Values]:
+        """The base codes of each set."""
+        return []
+
+    @cached_property
+    def _numbers(self) -> dict[Values, int]:
+        return {}
+
+    @cached_property
+    def _ways(self) -> dict[int, list[tuple[int, ...]]]:
+        return {}
+
+    @property
+    def most_ways(self) -> int:
+        """How many ways there may be to split a set."""
+        return 2 if self.splits == "binary" and not self.ordered else 1
+
+    def number(self, values: Values) -> int:
+        """The number of a set, a new one if need be."""
+        found = self._numbers.get(values)
+        if found is None:
+            found = self._numbers[values] = len(self.values)
+            self.values.append(values)
+        return found
+
+    def ways(self, number: int) -> list[tuple[int, ...]]:
+        """The ways to split a set, each as the sets that it falls apart into; none if it cannot be split."""
+        if number not in self._ways:
+            ways = self._split(self.values[number]) if len(self.values[number]) > 1 else []
+            self._ways[number] = [tuple(map(self.number, parts)) for parts in ways]
+        return self._ways[number]
+
+    def _split(self, values: Values) -> list[list[Values]]:
+        groups = groups_within(self.attribute.hierarchy, values)
+        if self.splits == "hierarchy" and not (self.ordered and self.attribute.hierarchy.height == 1):
+            return [groups]
+        declared = len(self.attribute.coding.domain.labels)
+        inside, beyond = [(v,) for v in values if v < declared], [(v,) for v in values if v >= declared]
+        if self.ordered and inside:
+            return [[*(inside if len(inside) == 1 else self._halves(inside)), *beyond]]
+        if len(groups) == 2:
+            return [groups]
+        masses = [float(self.marginal[list(group)].sum()) for group in groups]
+        largest = int(np.argmax(masses))
+        rest = [group for i, group in enumerate(groups) if i != largest]
+        halves = self._halves(groups)
+        return [[groups[largest], _joined(rest)]] + ([halves] if groups[largest] not in halves else [])
+
+    def _halves(self, groups: Sequence[Values]) -> list[Values]:
+        """Cut where the noisy one-way table has half on either side, as nearly as can be."""
+        upto = np.cumsum([float(self.marginal[list(group)].sum()) for group in groups])
+        cut = 1 + int(np.argmin(np.abs(upto[:-1] - upto[-1] / 2))) if upto[-1] > 0 else len(groups) // 2
+        return [_joined(groups[:cut]), _joined(groups[cut:])]
+
+    def labels(self, numbers: Sequence[int]) -> list[str | None]:
+        """The names of some sets, all different; None is the missing value alone."""
+        namer = Namer(self.attribute.coding, self.attribute.hierarchy, ordered=self.ordered)
+        found: list[str | None] = []
+        for number in numbers:
+            name = label = namer.name(self.values[number])
+            again = 1
+            while label in found:
+                again += 1
+                label = f"{name} ({again})"
+            found.append(label)
+        return found
+
+
+def _joined(groups: Sequence[Values]) -> Values:
+    return tuple(sorted(value for group in groups for value in group))
+
+
+def groups_within(hierarchy: Hierarchy, values: Values) -> list[Values]:
+    """A set taken apart at the highest level at which not all of it is one group."""
+    codes = np.array(values)
+    for level in reversed(hierarchy.levels):
+        at = level.to[codes]
+        if (at != at[0]).any():
+            order = np.argsort(at, kind="stable")
+            edges = np.flatnonzero(np.diff(at[order])) + 1
+            groups = [tuple(part.tolist()) for part in np.split(codes[order], edges)]
+            return sorted(groups)
+    return []
+
+
+class Namer:
+    """Sets of one column in words."""
+
+    def __init__(self, coding: Coding, hierarchy: Hierarchy, *, ordered: bool) -> None:
+        self.coding, self.hierarchy, self.ordered = coding, hierarchy, ordered
+
+    def name(self, values: Values) -> str | None:
+        """A node of the hierarchy, an interval, a union, or what is left of a node."""
+        found, name = self._node(values)
+        if found:
+            return name
+        declared = len(self.coding.domain.labels)
+        run = values[-1] - values[0] + 1 == len(values)
+        if self.ordered and run and values[-1] < declared:
+            return self._interval(values[0], values[-1])
+        enclosing = self._enclosing(values)
+        here = self._nodes_of(values)
+        gone = self._nodes_of(tuple(sorted(set(enclosing) - set(values)))) if len(here) > _NAMED else here
+        if len(gone) < len(here):
+            whole = "all" if len(enclosing) == len(self.coding.base_labels) else self._node(enclosing)[1]
+            return f"{whole} except {_listed(gone, 'and')}"
+        return f"any of {_listed(here, 'or')}"
+
+    def _node(self, values: Values) -> tuple[bool, str | None]:
+        """Whether a set is a group of some level, and what it is called at the lowest of them."""
+        codes = np.array(values)
+        for level, sizes in zip(self.hierarchy.levels, self._sizes, strict=True):
+            at = level.to[codes]
+            if sizes[at[0]] == len(values) and (at == at[0]).all():
+                return True, level.labels[int(at[0])]
+        return False, None
+
+    @cached_property
+    def _sizes(self) -> list[np.ndarray]:
+        return [self.hierarchy.covered(number) for number in range(len(self.hierarchy.levels))]
+
+    def _interval(self, first: int, last: int) -> str:
+        domain = self.coding.domain
+        starts = np.array([s for s in (0, first, last + 1) if s < len(domain.labels)])
+        return run_names(domain)(np.unique(starts))[0 if first == 0 else 1]
+
+    def _enclosing(self, values: Values) -> Values:
+        """The smallest node that has all of them."""
+        codes = np.array(values)
+        for level in self.hierarchy.levels:
+            at = level.to[codes]
+            if (at == at[0]).all():
+                return tuple(np.flatnonzero(level.to == at[0]).tolist())
+        return tuple(range(len(self.coding.base_labels)))
+
+    def _nodes_of(self, values: Values) -> list[str]:
+        """The largest nodes that make up a set."""
+        if not values:
+            return []
+        found, name = self._node(values)
+        if found:
+            return [name or "missing"]
+        return [name for group in groups_within(self.hierarchy, values) for name in self._nodes_of(group)]
+
+
+def _listed(names: Sequence[str], word: str) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

@@ -1,0 +1,184 @@
+"""How far the counts that a release tells are from the true ones: of one, two and three columns.
+
+The score of some columns is 1 − the total variation distance between the true shares of their cells and those that the
+release tells: 1 if they are the same, 0 if they have no cell in common. A release tells (`Told`) what one knows who
+has it and the hierarchies: a count for each cell of base values. The score of a release is the mean over all sets of
+one, two or three columns. Beside it stands the *control*: what the true one-way counts and independence would tell. A
+release of many columns that scores below it carries less than a table for each column.
+
+None of this may be published: it is read off the raw table.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incrowd.domain import Recode
+from incrowd.histogram import Histogram
+from incrowd.recoding.pairs import Floats
+
+Names = tuple[str, ...]
+Told = Callable[[Names], Floats]
+"""The counts of some columns as a release tells them, on an array with an axis of base codes for each."""
+
+MOST_SETS = 300
+"""Of more sets of columns a fixed choice is looked at."""
+MOST_CELLS = 1 << 22
+"""Sets of columns with more cells are left out."""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """The scores of all sets of so many columns.
+
+    Attributes:
+        columns: how many columns a set has.
+        score: the mean over sets, from 0 to 1.
+        control: the same of what one-way counts and independence tell.
+        sets: how many were looked at.
+    """
+
+    columns: int
+    score: float
+    control: float
+    sets: int
+
+
+def fidelity(
+    table: Histogram,
+    told: Told,
+    recodes: Mapping[str, Recode] | None = None,
+    most: int = 3,
+    work: int | None = None,
+) -> tuple[Fidelity, ...]:
+    """Scores of one, two, … `most` columns.
+
+    Args:
+        table: the true table, base codes.
+        told: what the release tells.
+        recodes: columns to be compared at a coarser level than their base values.
+        most: how many columns a set has at most.
+        work: how many cells may be looked at for each number of columns, which then decides how many sets are.
+    """
+    sizes = range(1, min(most, len(table.columns)) + 1)
+    return tuple(_of(table, told, recodes or {}, columns, work) for columns in sizes)
+
+
+def _of(table: Histogram, told: Told, recodes: Mapping[str, Recode], columns: int, work: int | None) -> Fidelity:
+    scores, controls = [], []
+    for names in sets_of_columns(table, columns, work):
+        truth = _recoded(dense(table, names), names, recodes)
+        scores.append(score(truth, _recoded(told(names), names, recodes)))
+        controls.append(score(truth, independent(truth)))
+    if not scores:
+        return Fidelity(columns, math.nan, math.nan, 0)
+    return Fidelity(columns, math.fsum(scores) / len(scores), math.fsum(controls) / len(controls), len(scores))
+
+
+def sets_of_columns(table: Histogram, columns: int, work: int | None = None) -> Iterator[Names]:
+    """All sets of so many columns, or a fixed choice of them, without those that have too many cells."""
+    sets = list(combinations(table.names, columns))
+    if len(sets) > MOST_SETS or work is not None:
+        sets = random.Random(columns).sample(sets, min(len(sets), MOST_SETS))  # noqa: S311 - no secret
+    left = math.inf if work is None else work
+    for names in sets:
+        cells = math.prod(len(table[name].labels) for name in names)
+        if cells <= MOST_CELLS and left > 0:
+            left -= cells + len(table)
+            yield names
+
+
+def score(truth: Floats, told: Floats) -> float:
+    """1 − the total variation distance of two arrays of counts, both taken as shares; what is below 0 counts as 0."""
+    told = np.maximum(told, 0.0)
+    total = float(told.sum())
+    if not total or not truth.sum():
+        return 0.0
+    return 1.0 - float(np.abs(truth / truth.sum() - told / total).sum()) / 2
+
+
+def independent(counts: Floats) -> Floats:
+    """What the counts of each column alone tell about them together."""
+    total = float(counts.sum())
+    together = np.array(total)
+    for axis in range(counts.ndim):
+        alone = counts.sum(axis=tuple(i for i in range(counts.ndim) if i != axis))
+        together = np.multiply.outer(together, alone / total if total else alone)
+    return together
+
+
+def dense(table: Histogram, names: Sequence[str]) -> Floats:
+    """The counts of some columns as an array."""
+    shape = [len(table[name].labels) for name in names]
+    keys = np.ravel_multi_index([table[name].codes.astype(np.int64) for name in names], shape)
+    counts = np.bincount(keys, weights=table.counts, minlength=math.prod(shape))
+    return np.asarray(counts, dtype=np.float64).reshape(shape)
+
+
+def _recoded(counts: Floats, names: Names, recodes: Mapping[str, Recode]) -> Floats:
+    for axis, name in enumerate(names):
+        if name in recodes:
+            recode = recodes[name]
+            coarse = np.zeros((len(recode.labels), *np.delete(counts.shape, axis)))
+            np.add.at(coarse, recode.to, np.moveaxis(counts, axis, 0))
+            counts = np.moveaxis(coarse, 0, axis)
+    return counts
+
+
+# --- what a coarser table tells ---------------------------------------------------------------------------------------
+
+
+Cover = Recode | Sequence[NDArray[np.integer]]
+"""The base codes that each label of a column covers; a recoding, where labels do not overlap."""
+
+
+def spread(published: Histogram, covers: Mapping[str, Cover], rate: float = 1.0) -> Told:
+    """Each record is spread evenly over the base values that its labels cover.
+
+    Args:
+        published: records with labels that cover one base value or more.
+        covers: what the labels of each column cover.
+        rate: the share of the table's records that was published.
+    """
+    return spread_counts(lambda names: dense(published, names) / rate, covers)
+
+
+def spread_counts(counts_of: Told, covers: Mapping[str, Cover]) -> Told:
+    """The same for counts that are given by labels."""
+    shares = {name: _share(cover) for name, cover in covers.items()}
+
+    def told(names: Names) -> Floats:
+        counts = counts_of(names)
+        for axis, name in enumerate(names):
+            counts = np.moveaxis(shares[name](np.moveaxis(counts, axis, 0)), 0, axis)
+        return counts
+
+    return told
+
+
+def _share(cover: Cover) -> Callable[[Floats], Floats]:
+    """Takes an array from labels to base values, along its first axis."""
+    if isinstance(cover, Recode):
+        to, size = cover.to, np.bincount(cover.to, minlength=len(cover.labels))
+
+        def by_recode(counts: Floats) -> Floats:
+            return np.asarray((counts / np.maximum(size, 1).reshape(-1, *[1] * (counts.ndim - 1)))[to])
+
+        return by_recode
+    labels = np.repeat(np.arange(len(cover)), [len(codes) for codes in cover])
+    bases = np.concatenate(list(cover)).astype(np.int64)
+    weights = 1.0 / np.array([max(1, len(codes)) for codes in cover])
+
+    def by_cover(counts: Floats) -> Floats:
+        base = np.zeros((int(bases.max()) + 1, *counts.shape[1:]))
+        np.add.at(base, bases, counts[labels] * weights[labels].reshape(-1, *[1] * (counts.ndim - 1)))
+        return base
+
+    return by_cover

@@ -1,0 +1,61 @@
+"""More synthetic tables from a published set of views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from incrowd.core.errors import InputError, ParameterError
+from incrowd.core.files import write_whole
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.mechanisms.tables import write_table
+from incrowd.mechanisms.views.again import drawn_again
+from incrowd.mechanisms.views.stated import ViewsStatedMechanism
+from incrowd.releases.verify import read_release
+from incrowd.theory._numbers import require_count
+
+
+def combine(
+    folder: str | Path, *, rows: int | None = None, seed: int | None = None, output: str | Path | None = None
+) -> Histogram:
+    """Another synthetic table from a published set of views. It looks at nothing else, so it costs nothing.
+
+    Args:
+        folder: the release, which must pass its own checks.
+        rows: how many rows; about as many as people if not given.
+        seed: the same seed gives the same table; by chance if not given.
+        output: a file to write it to, .parquet or .csv.
+
+    Raises:
+        InputError: the folder is no valid release of views.
+    """
+    if rows is not None:
+        require_count("rows", rows)
+    if seed is not None:
+        require_count("seed", seed, least=0)
+    place = None if output is None else Path(output)
+    if place is not None and place.suffix not in (".parquet", ".csv"):
+        raise ParameterError(
+            f"{place.name} does not say in which format to write.",
+            code="output-format",
+            remedy="Let the name end in .parquet or .csv.",
+        )
+    certificate, published = read_release(folder)
+    if not isinstance(certificate.mechanism, ViewsStatedMechanism):
+        raise InputError(
+            "Only a release of views can be combined.",
+            code="parameter-combination",
+            remedy="Give a folder that was published with `mechanism: views`.",
+        )
+    table = drawn_again(certificate, published, rows, seed)  # type: ignore[arg-type]
+    if place is not None:
+        _write(place, table)
+    return table
+
+
+def _write(place: Path, table: Histogram) -> None:
+    import io
+
+    sink = io.BytesIO()
+    write_table(table, place.suffix[1:], sink, MECHANISMS["views"].table_notes)
+    write_whole(place, sink.getvalue())

@@ -1,0 +1,459 @@
+"""What a release is good for, in three lines, and what to change about it.
+
+`verdict` speaks of what is published, and of nothing else: it stands on top of the public report, and whoever verifies
+a release makes it again. `insight` compares the release with the table and is for the publisher alone. Both know no
+mechanism: they see the published table, the levels, and the counts that a release tells. A new finding is one more
+function in `FINDINGS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from incrowd.core.errors import IncrowdError
+from incrowd.core.numbers import count, number, percent
+from incrowd.histogram import Labels
+from incrowd.mechanisms.base import AnyMechanism, Concern
+from incrowd.mechanisms.certificate import StatedMechanism, StatedPromise, Statement
+from incrowd.mechanisms.registry import mechanism_named
+from incrowd.recoding.fidelity import Fidelity, Told, dense, fidelity, score
+from incrowd.reports.bars import Row, bars
+from incrowd.reports.page import Content, Html, code, heading, label, markup, paragraph, points, table, tag
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.marginals import Counted
+    from incrowd.mechanisms.base import Made
+    from incrowd.policy import Policy
+
+AnyStatement = Statement[StatedPromise, StatedMechanism]
+
+NEARLY_EMPTY = 30
+"""A table with fewer records is hardly worth publishing."""
+_NAMED = 4  # values or columns in a line
+_ROWS = 20  # in the plot of shares
+_WORK = 20_000_000  # cells that scores may take, for each number of columns
+_MANY, _FEW = 1000, 100  # values, and how many times fewer that occur
+_MINORITY = 0.005  # of the table; smaller groups are lost with less ado
+_LOST = 0.5  # of a group's share
+
+
+@dataclass(frozen=True)
+class ColumnVerdict:
+    """A column as it is published.
+
+    Attributes:
+        name: of the column.
+        shown: how finely, in words.
+        values: how many it could show.
+        occurring: how many it does.
+        gone: those that it does not.
+        hidden: all values look alike.
+    """
+
+    name: str
+    shown: str
+    values: int
+    occurring: int
+    gone: Labels = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a release is good for, as far as everyone may know.
+
+    Attributes:
+        lines: in three lines.
+        columns: each of them.
+        warnings: what is wrong with it, and what to change.
+    """
+
+    lines: tuple[str, ...] = ()
+    columns: tuple[ColumnVerdict, ...] = ()
+    warnings: tuple[Concern, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The lines, one below the other."""
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True)
+class ValueShare:
+    """What became of a value: its column, itself, and its part of the table before and after."""
+
+    column: str
+    value: str | None
+    before: float
+    after: float
+
+    @property
+    def kept(self) -> float:
+        """Which part of its share is left."""
+        return self.after / self.before if self.before else 1.0
+
+
+@dataclass(frozen=True)
+class Insight:
+    """What a release has kept of the table. For the publisher's eyes only.
+
+    Attributes:
+        shown: scores of counts of one, two and three columns, at the published levels.
+        finest: the same at the finest values.
+        errors: for each column, the part of its records that its published counts put elsewhere.
+        shares: of values at the published levels, the ones that lost most first.
+        lines: further things to say.
+        warnings: groups that lost most.
+    """
+
+    shown: tuple[Fidelity, ...] = ()
+    finest: tuple[Fidelity, ...] = ()
+    errors: Mapping[str, float] = field(default_factory=dict)
+    shares: tuple[ValueShare, ...] = ()
+    lines: tuple[str, ...] = ()
+    warnings: tuple[Concern, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The scores in a sentence; empty if there are none."""
+        if not self.finest:
+            return ""
+        levels = f"{_scores(self.shown)} at the published levels, " if self.shown != self.finest else ""
+        return (
+            f"Counts of {_sizes(self.finest)} score, of 1000: {levels}{_scores(self.finest)} at the finest values. In "
+            "brackets: what the counts of each column alone would score, taken as independent."
+        )
+
+
+# --- what everyone may know -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PublicView:
+    """What findings are made from.
+
+    Attributes:
+        policy: what was asked for.
+        records: how many are published; None if there is no table.
+        columns: each of them.
+        mechanism: how it was made.
+    """
+
+    policy: Policy
+    records: int | None
+    columns: tuple[ColumnVerdict, ...]
+    mechanism: AnyMechanism
+
+
+def _hidden(seen: PublicView) -> Iterator[Concern]:
+    for column in seen.columns:
+        if column.hidden:
+            yield Concern(
+                "hidden",
+                column.name,
+                f"All values of {column.name} look alike. Leave the column out (role: drop), so that the others can be "
+                "finer, or fix its level below the top.",
+            )
+
+
+def _single(seen: PublicView) -> Iterator[Concern]:
+    for column in seen.columns:
+        if not column.hidden and column.occurring == 1 and seen.records:
+            yield Concern(
+                "single-value",
+                column.name,
+                f"Only one value of {column.name} is left, so it tells nothing. Show it or other columns more "
+                "coarsely, or leave it out (role: drop).",
+            )
+
+
+def _empty(seen: PublicView) -> Iterator[Concern]:
+    if seen.records is not None and seen.records < NEARLY_EMPTY:
+        what = "is empty" if not seen.records else f"has {count(seen.records, 'record', 'records')}"
+        yield Concern(
+            "nearly-empty",
+            None,
+            f"The table {what}. Publish fewer columns or show them more coarsely, or accept a weaker promise.",
+        )
+
+
+FINDINGS: tuple[Callable[[PublicView], Iterator[Concern]], ...] = (_empty, _hidden, _single)
+"""What is looked for in every release. Each sees what is published and the policy, never the table."""
+
+
+def verdict(policy: Policy, published: Counted, statement: AnyStatement) -> Verdict:
+    """What a release is good for, as far as what is published says it.
+
+    Args:
+        policy: what was asked for.
+        published: the table, or its counts by each column.
+        statement: what the release says of itself.
+    """
+    mechanism = mechanism_named(statement.mechanism.name)
+    section = policy.release
+    has_table = section is not None and mechanism.table_stem(section) is not None
+    columns = tuple(_column(published, name, statement.mechanism.levels, mechanism) for name in published.names)
+    seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism)
+    lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {mechanism.in_use}",)
+    return Verdict(lines, seen.columns, tuple(concern for find in FINDINGS for concern in find(seen)))
+
+
+def _column(published: Counted, name: str, levels: Mapping[str, int], mechanism: AnyMechanism) -> ColumnVerdict:
+    labels = published[name].labels
+    part = published.project([name])
+    there = np.zeros(len(labels), dtype=np.bool_)
+    there[part[name].codes] = True
+    level = levels.get(name)
+    hidden = bool(level) and len(labels) == 1
+    if hidden:
+        shown = "hidden, all values alike"
+    elif level is None:
+        shown = "each record as finely as its group allows"
+    elif level:
+        shown = f"coarser, level {level}" + ("" if mechanism.kept_as == "as it is" else f", {mechanism.kept_as}")
+    else:
+        shown = mechanism.kept_as
+    gone = tuple(text for text, is_there in zip(labels, there, strict=True) if not is_there)
+    return ColumnVerdict(name, shown, len(labels), int(there.sum()), gone, hidden)
+
+
+def _lines(seen: PublicView) -> tuple[str, ...]:
+    if not seen.records:
+        return ("Nothing could be published: the table is empty.",)
+    telling = [column.name for column in seen.columns if column.occurring > 1]
+    idle = len(seen.columns) - len(telling)
+    first = count(seen.records, "record", "records")
+    first += f"; {_listed(telling)} tell{'s' if len(telling) == 1 else ''} them apart" if telling else ""
+    if idle:
+        first += f", {count(idle, 'column does', 'columns do')} not" if telling else ", and no column tells them apart"
+    lost = [column for column in seen.columns if column.gone]
+    values = sum(column.values for column in seen.columns)
+    occurring = sum(column.occurring for column in seen.columns)
+    second = "Every value that could be shown occurs."
+    if lost:
+        names = _listed([f"{column.name} ({len(column.gone):,})" for column in lost])
+        second = f"{occurring:,} of {values:,} values that could be shown occur; others are missing of {names}."
+    return f"{first}.", second, seen.mechanism.in_use
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:_NAMED])
+    if len(names) > _NAMED:
+        shown.append(f"{len(names) - _NAMED} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
+
+
+def before_publishing(mechanism: AnyMechanism, policy: Policy, settings: Any, table: Histogram) -> Iterator[Concern]:
+    """What had better be changed before anything is charged or drawn. For the publisher's eyes only."""
+    for mark in policy.unconfirmed:
+        name = mark.path.split(".")[1] if mark.path.startswith("attributes.") else None
+        text = f"{mark.path or 'The policy'} was read off the data ({mark.text}). Confirm it, then remove the mark."
+        yield Concern("unconfirmed", name, text)
+    for column, tally in zip(table.columns, table.tallies.values(), strict=True):
+        values, there = len(column.labels), int(np.count_nonzero(tally))
+        if values >= _MANY and there * _FEW <= values:
+            yield Concern(
+                "mostly-unused",
+                column.name,
+                f"{column.name} declares {values:,} values, of which {there:,} occur. Every one of them could be a "
+                "person's, so they are reckoned with: declare fewer, or group them with a hierarchy.",
+            )
+    yield from mechanism.concerns(settings, table)
+
+
+# --- what only the publisher may know ---------------------------------------------------------------------------------
+
+
+def insight(
+    mechanism: AnyMechanism, attributes: Sequence[CodedAttribute], settings: Any, table: Histogram, made: Made[Any, Any]
+) -> Insight:
+    """Compare a release with the table that it was made of.
+
+    Args:
+        mechanism: that made it.
+        attributes: the columns of the table.
+        settings: what was settled.
+        table: the full table, base codes.
+        made: what came out.
+    """
+    lines = tuple(mechanism.remarks(settings, table, made))
+    try:
+        told = mechanism.told(settings, made)
+        recodes = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in attributes if a.name in made.levels}
+        errors, shares = _shares(table, told, recodes, attributes)
+        at_levels = len(recodes) == len(attributes) and any(made.levels[a.name] for a in attributes)
+        finest = fidelity(table, told, work=_WORK)
+        shown = fidelity(table, told, recodes, work=_WORK) if at_levels else finest
+    except IncrowdError:  # a column that cannot be undone, or has values of its own
+        return Insight(lines=lines)
+    return Insight(shown, finest, errors, shares, lines, tuple(_losers(shares)))
+
+
+def _shares(
+    whole: Histogram, told: Told, recodes: Mapping[str, Any], attributes: Sequence[CodedAttribute]
+) -> tuple[dict[str, float], tuple[ValueShare, ...]]:
+    errors, found = {}, []
+    for a in attributes:
+        counts = [np.maximum(dense(whole, (a.name,)), 0.0), np.maximum(told((a.name,)), 0.0)]
+        labels: Labels = whole[a.name].labels
+        if a.name in recodes:
+            recode = recodes[a.name]
+            labels = recode.labels
+            counts = [np.bincount(recode.to, weights=part, minlength=len(labels)) for part in counts]
+        errors[a.name] = 1.0 - score(*counts)
+        before, after = (part / (float(part.sum()) or 1.0) for part in counts)
+        found += [
+            ValueShare(a.name, labels[i], float(before[i]), float(after[i])) for i in np.flatnonzero(before).tolist()
+        ]
+    lost = sorted(found, key=lambda share: (share.kept, -share.before))
+    return errors, tuple(lost)
+
+
+def _losers(shares: Sequence[ValueShare]) -> Iterator[Concern]:
+    """Minorities of which most is gone, column by column."""
+    lost: dict[str, list[ValueShare]] = {}
+    for share in shares:
+        if share.kept < _LOST and share.before >= _MINORITY:
+            lost.setdefault(share.column, []).append(share)
+    for column, values in sorted(lost.items(), key=lambda item: -max(share.before for share in item[1]))[:_NAMED]:
+        values.sort(key=lambda share: share.after - share.before)
+        named = [
+            f"{_quoted(share.value)} ({percent(share.before)} of the table, {percent(share.after)} of the release)"
+            for share in values
+        ]
+        yield Concern(
+            "lost-most",
+            column,
+            f"Of {column}, {_listed(named)} lost most. Fewer or coarser columns beside it would show more of them.",
+        )
+
+
+def _quoted(value: str | None) -> str:
+    return "the missing value" if value is None else f"“{value}”"
+
+
+def _sizes(found: Sequence[Fidelity]) -> str:
+    words = ["one column", "two", "three"][: len(found)]
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+
+
+def _scores(found: Sequence[Fidelity]) -> str:
+    control = ", ".join(f"{1000 * part.control:.0f}" for part in found)
+    return f"{', '.join(f'{1000 * part.score:.0f}' for part in found)} ({control})"
+
+
+# --- on top of the reports --------------------------------------------------------------------------------------------
+
+
+def public_block(found: Verdict) -> Html:
+    """The verdict for the public report."""
+    return _block([*map(_line, found.lines), *_warned("To keep in mind", found.warnings)])
+
+
+def internal_block(found: Verdict, inside: Insight, concerns: Sequence[Concern] = ()) -> Html:
+    """The verdict for the publisher's own report: the same, what is lost, and each column."""
+    parts: list[Content] = [*map(_line, (*found.lines, *inside.lines))]
+    if inside.finest:
+        parts.append(_score_table(inside))
+    parts += _warned("To be changed, perhaps", (*concerns, *found.warnings, *inside.warnings))
+    if found.columns:
+        parts += [heading("Each column"), _column_table(found, inside)]
+    if inside.shares:
+        parts += [heading("What became of each value’s share"), share_bars(inside.shares)]
+    return _block(parts)
+
+
+def _block(parts: Sequence[Content]) -> Html:
+    return tag("section", tag("h2", "What it is good for", id="verdict"), markup(parts))
+
+
+def _line(text: str) -> Html:
+    """A line, in which what stands between backticks is a command."""
+    return paragraph(*(code(part) if place % 2 else part for place, part in enumerate(text.split("`"))))
+
+
+def _warned(title: str, warnings: Sequence[Concern]) -> list[Content]:
+    if not warnings:
+        return []
+    return [tag("div", tag("b", title), points([w.text for w in warnings]), class_="aside")]
+
+
+def _score_table(inside: Insight) -> Html:
+    words = ("one column", "two columns", "three columns")
+    rows = [
+        [
+            words[at.columns - 1],
+            f"{1000 * s.score:.0f}",
+            f"{1000 * s.control:.0f}",
+            f"{1000 * at.score:.0f}",
+            f"{1000 * at.control:.0f}",
+            number(at.sets),
+        ]
+        for s, at in zip(inside.shown, inside.finest, strict=True)
+    ]
+    return markup(
+        [
+            table(
+                "How right counts are, of 1000",
+                ["counts of", "as shown", "control", "at the finest", "control", "sets of columns"],
+                rows,
+                numbers=(1, 2, 3, 4, 5),
+            ),
+            paragraph(
+                "1000 times one minus the total variation distance between the true shares and those that the release "
+                "tells, the mean over sets of columns. Control: what the true counts of each column alone would tell, "
+                "taken as independent; a release below it says less than a table for each column would."
+            ),
+        ]
+    )
+
+
+def _column_table(found: Verdict, inside: Insight) -> Html:
+    rows = [
+        [
+            label(column.name),
+            column.shown,
+            f"{column.occurring:,} of {column.values:,}",
+            percent(inside.errors[column.name]) if column.name in inside.errors else "–",
+            markup(_names(column.gone)),
+        ]
+        for column in found.columns
+    ]
+    return table(
+        "The columns", ["column", "shown", "values that occur", "counts off by", "values gone"], rows, numbers=(2, 3)
+    )
+
+
+def _names(gone: Labels) -> list[Content]:
+    parts: list[Content] = []
+    for text in gone[:_NAMED]:
+        parts += [", " if parts else None, label(text)]
+    if len(gone) > _NAMED:
+        parts.append(f" and {len(gone) - _NAMED:,} more")
+    return parts or ["none"]
+
+
+def share_bars(shares: Sequence[ValueShare]) -> Html:
+    """How much of its share each value has kept, the ones that lost most first."""
+    rows = [
+        Row(
+            markup([label(share.column), ": ", label(share.value)]),
+            [min(share.kept, 1.0)],
+            [percent(share.before), percent(share.after)],
+        )
+        for share in shares[:_ROWS]
+    ]
+    if len(shares) > _ROWS:
+        rows.append(Row(f"and {len(shares) - _ROWS:,} more values, which lost less", [], ["", ""], rest=True))
+    return bars(
+        "Values by how much of their share is left",
+        "A full bar: as large a part of the release as of the table, or larger. Values are as the release shows them.",
+        ("table", "release"),
+        rows,
+    )

@@ -1,0 +1,186 @@
+"""Files of other programs: statistics packages, spreadsheets, Arrow, ORC and DuckDB databases.
+
+Each is read by a library that is made for it and handed over as Arrow. A file's format is told by its name, which must
+agree with its first bytes. Value labels stay where they are: the table holds the codes, and `value_labels` has what
+they mean.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from incrowd.core.errors import DataError
+from incrowd.sources.databases import quoted_name, the_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SAV, _OLE = b"$FL", b"\xd0\xcf\x11\xe0"
+_ZIP = b"PK\x03\x04"
+_SAS = b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xc2\xea\x81\x60"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A kind of file.
+
+    Attributes:
+        name: what a file of it is called.
+        starts: how such a file may start; any way if there are none.
+        read: reads the table that is named, or the only one.
+        tables: whether a file may hold several tables.
+        offset: where in the file `starts` stands.
+    """
+
+    name: str
+    starts: tuple[bytes, ...]
+    read: Callable[[Path, str | None], Any]
+    tables: bool = False
+    offset: int = 0
+
+
+def program_of(path: Path) -> Program | None:
+    """The program whose file this is by its name; None if it is none of them.
+
+    Raises:
+        DataError: the file starts otherwise than its name says.
+    """
+    program = PROGRAMS.get(path.suffix.lower())
+    if program is None or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        start = file.read(64)
+    if program.starts and not any(start.startswith(mark, program.offset) for mark in program.starts):
+        raise DataError(
+            f"{path} is not what its name says: it is not {program.name}.",
+            code="data-format",
+            remedy="Rename it, or give the right file.",
+        )
+    return program
+
+
+def read_program(path: Path, table: str | None) -> Any:
+    """The table in a file of another program, as Arrow or pandas has it."""
+    program = program_of(path)
+    if program is None:
+        raise DataError(f"{path} is of a kind that is not read.", code="data-format")
+    if table is not None and not program.tables:
+        raise DataError(
+            f"A table is named, but {program.name} is one table.",
+            code="data-format",
+            remedy="Leave out 'table' (--table).",
+        )
+    try:
+        return program.read(path, table)
+    except (DataError, MemoryError):
+        raise
+    except Exception:  # noqa: BLE001 - each library has errors of its own, whose messages may hold values
+        raise DataError(
+            f"{path} cannot be read as {program.name}: it is damaged or of a version that is not known.",
+            code="data-unreadable",
+            remedy="Save it again, or as CSV or Parquet.",
+        ) from None
+
+
+def value_labels(path: Path) -> tuple[dict[str, str], dict[str, dict[Any, str]]]:
+    """What a statistics package's file says its columns are, and what their codes mean; both may be empty."""
+    if path.suffix.lower() not in _STATISTICS:
+        return {}, {}
+    _, meta = _statistics(path, metadataonly=True)
+    names = {name: label for name, label in zip(meta.column_names, meta.column_labels, strict=True) if label}
+    return names, {name: dict(labels) for name, labels in meta.variable_value_labels.items()}
+
+
+# --- readers ----------------------------------------------------------------------------------------------------------
+
+
+def _library(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise DataError(
+            f"Such files are read with {name}, which is not installed.",
+            code="engine-missing",
+            remedy=f"Install it: pip install 'incrowd[{extra}]'.",
+        ) from None
+
+
+_STATISTICS: Mapping[str, str] = {
+    ".sav": "read_sav",
+    ".zsav": "read_sav",
+    ".por": "read_por",
+    ".dta": "read_dta",
+    ".sas7bdat": "read_sas7bdat",
+    ".xpt": "read_xport",
+}
+
+
+def _statistics(path: Path, **options: Any) -> Any:
+    pyreadstat = _library("pyreadstat", "stat")
+    read = getattr(pyreadstat, _STATISTICS[path.suffix.lower()])
+    return read(str(path), **options)
+
+
+def _read_statistics(path: Path, _: str | None) -> Any:
+    frame, _meta = _statistics(path)
+    return frame
+
+
+def _read_arrow(path: Path, _: str | None) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import feather
+
+    with path.open("rb") as file:
+        streamed = file.read(4) == b"\xff\xff\xff\xff"
+    if streamed:
+        return pa.ipc.open_stream(pa.memory_map(str(path))).read_all()
+    return feather.read_table(path, memory_map=True)
+
+
+def _read_orc(path: Path, _: str | None) -> pa.Table:
+    from pyarrow import orc
+
+    return orc.ORCFile(path).read()
+
+
+def _read_sheet(path: Path, table: str | None) -> pa.Table:
+    book = _library("fastexcel", "stat").read_excel(path)
+    name = the_table(book.sheet_names, table, str(path))
+    return book.load_sheet(name).to_arrow()
+
+
+def _read_duckdb(path: Path, table: str | None) -> Any:
+    import duckdb
+
+    connection = duckdb.connect(str(path), read_only=True)
+    listed = connection.execute("SELECT table_name FROM information_schema.tables ORDER BY ALL").fetchall()
+    name = the_table([row[0] for row in listed], table, str(path))
+    return connection.table(quoted_name(name))
+
+
+_SPSS = Program("an SPSS file", (_SAV,), _read_statistics)
+_ARROW = Program("an Arrow file", (b"ARROW1", b"FEA1", b"\xff\xff\xff\xff"), _read_arrow)
+_EXCEL = Program("an Excel workbook", (_ZIP, _OLE), _read_sheet, tables=True)
+
+PROGRAMS: Mapping[str, Program] = {
+    ".sav": _SPSS,
+    ".zsav": _SPSS,
+    ".por": Program("an SPSS portable file", (), _read_statistics),
+    ".dta": Program("a Stata file", (b"<stata_dta>", b"\x6c", b"\x6e", b"\x71", b"\x72", b"\x73"), _read_statistics),
+    ".sas7bdat": Program("a SAS file", (_SAS,), _read_statistics),
+    ".xpt": Program("a SAS transport file", (b"HEADER RECORD",), _read_statistics),
+    ".arrow": _ARROW,
+    ".feather": _ARROW,
+    ".ipc": _ARROW,
+    ".orc": Program("an ORC file", (b"ORC",), _read_orc),
+    ".xlsx": _EXCEL,
+    ".xlsm": _EXCEL,
+    ".xlsb": _EXCEL,
+    ".xls": _EXCEL,
+    ".ods": Program("an OpenDocument sheet", (_ZIP,), _read_sheet, tables=True),
+    ".duckdb": Program("a DuckDB database", (b"DUCK",), _read_duckdb, tables=True, offset=8),
+}

@@ -1,0 +1,105 @@
+"""How often the values of an identifier repeat: whether rows are people."""
+
+# ruff: noqa: S608 - queries are put together here from names of our own and quoted literals
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from incrowd.sources import Source, SourceColumn
+from incrowd.sources.bounding import exploded, identity
+from incrowd.sources.fetching import fetching
+from incrowd.sources.matching import column_kind
+from incrowd.sources.meaning import says_identity, says_people, words_of
+
+LOOKED_AT = 200_000
+"""Rows of a table at which `incrowd release` looks."""
+
+_ROWS_EACH = 100  # more on average, and what repeats is a ward or a shop
+_KINDS = ("text", "integer", "decimal", "float")
+_MOST_COLUMNS = 5
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How often the values of a column repeat.
+
+    Attributes:
+        column: its name.
+        rows: how many rows have a value there.
+        values: how many different ones there are.
+        most: how many rows have the most frequent one.
+        missing: how many rows have none.
+    """
+
+    column: str
+    rows: int
+    values: int
+    most: int
+    missing: int
+
+    @property
+    def of_people(self) -> bool:
+        """Whether they repeat as those of people do who have several rows."""
+        return self.values < self.rows <= _ROWS_EACH * self.values
+
+    @property
+    def in_words(self) -> str:
+        """So many rows of so many values."""
+        return f"{self.rows:,} rows of {self.values:,} values, up to {self.most:,} each"
+
+
+@runtime_checkable
+class Beginning(Protocol):
+    """An engine that can show the first rows of a table without reading all of them."""
+
+    def beginning(self, rows: int) -> Source | None:
+        """So many rows of the table, whichever come first; None if even that would take all of it, or use it up."""
+        ...
+
+
+def identifying(columns: Sequence[SourceColumn]) -> list[str]:
+    """The columns that may say whose a row is, by name and kind; those whose names speak of people come first."""
+    names = [c.name for c in columns if c.kind in _KINDS and says_identity(words_of(c.name))]
+    return sorted(names, key=lambda name: not says_people(words_of(name)))[:_MOST_COLUMNS]
+
+
+def repeats(source: Source, names: Sequence[str]) -> list[Repeats]:
+    """How often the values of these columns repeat, in one scan."""
+    table = fetching(source)
+    at = table.positions(names)
+    if not at:
+        return []
+    with table.connect() as (connection, scan):
+        relation = exploded(*table.held(scan, at), at)
+        columns = ", ".join(f"c{i}" for i in at)
+        connection.execute(f"CREATE TEMP TABLE looked_at AS SELECT {columns} FROM {relation}")
+        types = [str(type_) for type_ in connection.sql("FROM looked_at").types]
+
+        def found(name: str, column: str, type_: str) -> Repeats:
+            text, missing = identity(column, type_, table.options)
+            query = (
+                f"SELECT CAST(coalesce(sum(n) FILTER (NOT missing), 0) AS BIGINT), count(*) FILTER (NOT missing), "
+                f"coalesce(max(n) FILTER (NOT missing), 0), CAST(coalesce(sum(n) FILTER (missing), 0) AS BIGINT) "
+                f"FROM (SELECT {missing} AS missing, CASE WHEN NOT missing THEN {text} END AS v, count(*) AS n "
+                f"FROM looked_at GROUP BY ALL)"
+            )
+            [row] = connection.sql(query).fetchall()
+            return Repeats(name, *map(int, row))
+
+        return [
+            found(name, f"c{i}", type_)
+            for name, i, type_ in zip(names, at, types, strict=True)
+            if column_kind(type_) in _KINDS
+        ]
+
+
+def seem_not_people(source: Any, published: Sequence[str]) -> list[Repeats]:
+    """The columns that are not published and repeat as if rows were not people, by a look at the first rows."""
+    beginning = source.beginning(LOOKED_AT) if isinstance(source, Beginning) else None
+    if beginning is None:
+        return []
+    names = identifying([column for column in source.columns() if column.name not in published])
+    return [found for found in repeats(beginning, names) if found.of_people]

@@ -1,0 +1,149 @@
+"""Advice: alternatives are carried out as policies of their own, and scored by what is known of them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import incrowd
+from incrowd import api
+from incrowd.cli import main
+from incrowd.comparison import advice
+from incrowd.comparison.chart import draw_advice
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+from incrowd.releases.pipeline import count_table
+
+TEXT = """
+incrowd: 1
+attributes:
+  age: {type: integer, domain: {from: 0, to: 99}, hierarchy: {widths: [10, 50]}, level: 0}
+  sex: {domain: [f, m]}
+  job: {domain: [none, office, shop, farm]}
+release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-5}
+"""
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(4)
+    age = rng.integers(0, 100, 4000)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "sex": rng.choice(["f", "m"], 4000),
+            "job": np.where(age < 20, "none", rng.choice(["office", "shop", "farm"], 4000)),
+        }
+    )
+
+
+def advise(policy, people):
+    """With seeded bits, so that every run finds the same."""
+
+    def count(policy, attributes):
+        return count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
+
+    return advice.advise(policy, count, source=RandomSource.seeded(3))
+
+
+@pytest.fixture(scope="module")
+def advised(people):
+    return advise(Policy.from_text(TEXT), people)
+
+
+def test_a_level_that_hides_less_is_found(advised):
+    """4,000 people of 100 ages make no crowds; in tens they do."""
+    assert max(advised.current.scores) < 0.6
+    coarser = next(one for one in advised.alternatives if one.change == "age coarser, at level 1")
+    assert coarser.scores[0] > 0.9
+    assert coarser.score > advised.current.score
+    assert coarser.epsilon == advised.current.epsilon == 1
+
+
+def test_the_lines_of_a_change_make_the_policy_that_was_tried(advised, people):
+    import yaml
+
+    coarser = next(one for one in advised.alternatives if one.change == "age coarser, at level 1")
+    content, lines = yaml.safe_load(TEXT), yaml.safe_load(coarser.lines)
+    content["attributes"]["age"] |= lines["attributes"]["age"]
+    again = advise(Policy.from_dict(content), people)
+    assert again.current.scores == pytest.approx(coarser.scores, abs=0.06)
+
+
+def test_alternatives_come_from_the_policy_and_from_every_mechanism(advised):
+    changes = {one.change for one in advised.alternatives}
+    assert {"drop age", "drop sex", "drop job", "ε = 2", "ε = 0.5", "beta = 0.1"} <= changes
+    assert {"mechanism: sample", "mechanism: views", "mechanism: sampled_crowd, recoding: tree"} <= changes
+    assert any(change.startswith("mechanism: pram, rho: ") for change in changes)
+
+
+def test_the_best_never_promise_less(advised):
+    assert advised.best
+    assert all(one.epsilon <= 1 for one in advised.best)
+    assert all(one.score > advised.current.score for one in advised.best)
+
+
+def test_a_dropped_column_is_taken_as_evenly_spread(people):
+    """Sex is even here, so that nothing is lost by dropping it; ages below 20 have no job, which is lost with job."""
+    text = TEXT.replace("level: 0", "level: 1")
+    found = {one.change: one for one in advise(Policy.from_text(text), people).alternatives}
+    assert found["drop sex"].scores[0] > 0.95
+    assert found["drop job"].scores[0] < found["drop sex"].scores[0]
+
+
+def test_the_control_is_one_for_single_columns_and_less_for_dependent_ones(advised):
+    assert advised.control[0] == pytest.approx(1.0)
+    assert advised.control[1] < 1.0
+
+
+def test_what_cannot_be_done_says_why_and_comes_last(people):
+    text = TEXT.replace("epsilon: 1, delta: 1e-5", "epsilon: 1, delta: 1e-5, k: 40, beta: 0.1")
+    found = advise(Policy.from_text(text), people)
+    refused = [one for one in found.alternatives if one.refused]
+    assert refused == list(found.alternatives[len(found.alternatives) - len(refused) :])
+    assert all(one.scores == () and one.score < 0 for one in refused)
+
+
+def test_nothing_is_charged(people, tmp_path):
+    ledger = f"ledger: {{path: {tmp_path / 'ledger.sqlite'}, dataset: people, epsilon: 1, delta: 0.001}}\n"
+    incrowd.advise(Policy.from_text(TEXT + ledger), people)
+    assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_a_policy_without_a_release_is_refused(people):
+    with pytest.raises(incrowd.InputError, match="how to release"):
+        incrowd.advise(Policy.from_text(TEXT.split("release:", maxsplit=1)[0]), people)
+
+
+def test_the_picture_names_the_current_policy_and_the_best(advised):
+    picture = draw_advice(advised)
+    assert "INTERNAL" in picture
+    assert ">now<" in picture
+    assert all(f">{number + 1}<" in picture for number in range(len(advised.best)))
+
+
+def test_the_command(people, tmp_path, capsys):
+    people.to_csv(tmp_path / "people.csv", index=False)
+    (tmp_path / "people.yaml").write_text(TEXT + "data: {path: people.csv}\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as stopped:
+        main(["advise", str(tmp_path / "people.yaml"), "--json", "--plot", str(tmp_path / "advice.svg")])
+    found = json.loads(capsys.readouterr().out)
+    assert stopped.value.code == 0
+    assert {"current", "alternatives", "best", "internal"} <= found.keys()
+    assert found["current"]["change"] == "as it is"
+    assert (tmp_path / "advice.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_changes_in_a_policy_say_and_leave_out():
+    policy = Policy.from_text(TEXT)
+    other = policy.changed({("release", "beta"): 0.2, ("release", "delta"): 1e-6, ("attributes", "age"): None})
+    assert other.release.beta == 0.2
+    assert other.release.delta == 1e-6
+    assert list(other.attributes) == ["sex", "job"]
+    assert policy.attributes["age"].level == 0
+
+
+def test_api_names_it():
+    assert "advise" in api.__all__
+    assert "advise" in incrowd.__all__

@@ -1,0 +1,71 @@
+"""Whose the rows seem to be: an identifier that repeats becomes a section of the draft, one that does not a remark."""
+
+import datetime as dt
+import random
+
+import pandas as pd
+import pytest
+
+from incrowd.drafting import draft
+from incrowd.policy import Policy
+from incrowd.policy.reading import MARK
+
+
+def visits(rows_each=(1, 2, 3, 12), people=80, **columns):
+    rng = random.Random(4)
+    rows = [person for person in range(people) for _ in range(rows_each[person % len(rows_each)])]
+    table = {
+        "patient_id": [f"P{person:05}" for person in rows],
+        "ward": [rng.choice(["surgery", "medicine"]) for _ in rows],
+        "age": [rng.randrange(20, 60) for _ in rows],
+    }
+    return pd.DataFrame(table | {name: [make(rng, n) for n in range(len(rows))] for name, make in columns.items()})
+
+
+def day(rng, _):
+    return (dt.date(2026, 1, 1) + dt.timedelta(days=rng.randrange(300))).isoformat()
+
+
+def test_an_identifier_that_repeats_becomes_people():
+    made = draft(visits(visit_date=day))
+    policy = Policy.from_text(made.text)
+    assert (policy.people.column, policy.people.at_most) == (("patient_id",), 1)
+    assert policy.people.ranked_by == ("visit_date", True)
+    assert "360 rows of 80 values, up to 12 each" in made.text
+    assert [d.column for d in made.decisions if "rows_are_people" in d.question] == ["patient_id"]
+    assert {"people.column", "people.at_most"} <= {mark.path for mark in policy.unconfirmed}
+
+
+def test_one_row_each_is_a_remark_and_no_question():
+    made = draft(visits(rows_each=(1,)))
+    policy = Policy.from_text(made.text)
+    assert policy.people is None
+    assert "# patient_id has one row for each value: each row seems to be a person." in made.text
+    assert not any("several rows" in d.question for d in made.decisions)
+
+
+def test_rows_without_an_identifier():
+    table = visits()
+    table.loc[::50, "patient_id"] = None
+    made = draft(table)
+    assert Policy.from_text(made.text).people.missing == "own"
+    assert "8 rows lack it" in made.text
+
+
+def test_the_column_that_speaks_of_people_is_taken_before_others():
+    made = draft(visits(order_no=lambda rng, n: n // 2 + 10_000))
+    assert Policy.from_text(made.text).people.column == ("patient_id",)
+
+
+@pytest.mark.parametrize("column", ["ward_id", "temperature"])
+def test_what_repeats_but_is_no_identifier(column):
+    table = visits(people=400).drop(columns="patient_id")
+    made = draft(table.assign(**{column: [i % 7 for i in range(len(table))]}))
+    assert Policy.from_text(made.text).people is None
+    assert f"{MARK} whose" not in made.text
+
+
+def test_odd_names_are_written_so_that_they_are_read_alike():
+    table = visits(**{"day: of # visit": day}).rename(columns={"patient_id": "patient: id #1"})
+    people = Policy.from_text(draft(table).text).people
+    assert (people.column, people.ranked_by) == (("patient: id #1",), ("day: of # visit", True))

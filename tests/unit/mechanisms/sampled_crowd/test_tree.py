@@ -1,0 +1,272 @@
+"""Crowds under a private tree, from policy to verified folder."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from incrowd import api
+from incrowd.core.errors import GuaranteeError, IncrowdError, PolicyError, UnreachableError
+from incrowd.mechanisms.base import Publication
+from incrowd.mechanisms.promises import CrowdPromise, Point
+from incrowd.mechanisms.registry import mechanism_named
+from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, ONE_WAY, check_table, tree_of
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+from incrowd.releases.verify import VOID, read_release
+
+ATTRIBUTES = """
+incrowd: 1
+attributes:
+  age: {type: integer, domain: {from: 0, to: 79}, hierarchy: {widths: [20, 40]}}
+  sex: {domain: [f, m]}
+  job: {domain: [none, office, shop, farm], missing: keep}
+  town: {hierarchy: {taxonomy: {all: {north: [a, b, c], south: [d, e]}}}}
+"""
+RELEASE = "mechanism: sampled_crowd, epsilon: 2, delta: 1e-5, recoding: tree"
+
+
+def policy(more="", release=RELEASE, attributes=ATTRIBUTES):
+    return Policy.from_text(f"{attributes}release: {{{release}{more}}}\n")
+
+
+def people(rows=4000, seed=3):
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 80, rows)
+    job = rng.choice(["office", "shop", "farm", None], rows, p=[0.5, 0.3, 0.1, 0.1])
+    return pd.DataFrame(
+        {
+            "age": age,
+            "sex": rng.choice(["f", "m"], rows),
+            "job": np.where(age < 20, "none", job),
+            "town": rng.choice(list("abcde"), rows, p=[0.3, 0.3, 0.2, 0.15, 0.05]),
+        }
+    )
+
+
+def made(folder, more="", seed=1, **options):
+    return api.release(people(**options), policy(more), folder=folder, _source=RandomSource.seeded(seed))
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tree") / "out"
+    made(folder, ", splits: binary")
+    return folder
+
+
+@pytest.mark.parametrize("more", ["", ", splits: binary", ", score: queries", ", importance: {age: 3}"])
+def test_a_release_holds_all_that_is_checked(tmp_path, more):
+    made(tmp_path / "out", more)
+    verdict = api.verify(tmp_path / "out")
+    assert [check for check in verdict.checks if not check.holds and check.name != VOID] == []
+    certificate, published = read_release(tmp_path / "out")
+    tree, one_way = tree_of(published.beside)
+    assert len(tree.leaves) > 10
+    assert published.table.counts.min() >= certificate.mechanism.k
+    assert (tree.places(published.table) >= 0).all()
+    assert certificate.mechanism.tree.rho == 0.04
+    assert abs(one_way.total - 4000) < 300
+
+
+def test_the_report_draws_the_tree(released):
+    page = next(released.glob("*report.html")).read_text(encoding="utf-8")
+    assert "The tree of boxes" in page
+    assert page.count("<rect") > 20
+    internal = (released.parent / "out.internal" / "report.html").read_text(encoding="utf-8")
+    assert "The groups that lost most" in internal or "Every record is in a box" in internal
+
+
+def test_the_same_bits_make_the_same_release(tmp_path):
+    for name in ("one", "other"):
+        made(tmp_path / name)
+    for path in sorted((tmp_path / "one").iterdir()):
+        if not path.name.endswith("certificate.json"):
+            assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes()
+
+
+def test_what_others_could_forge_is_found(released):
+    certificate, published = read_release(released)
+    mapping = json.loads(published.beside[MAPPING])
+
+    def failing(document=None, **files):
+        beside = {**published.beside, **files}
+        if document is not None:
+            beside[MAPPING] = json.dumps(
+                document, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+            ).encode()
+        checks = check_table(certificate, Publication(published.table, beside))
+        return {check.name for check in checks if not check.holds}
+
+    assert failing() == failing(mapping) == set()
+    cheap = json.loads(published.beside[MAPPING])
+    cheap["boxes"][0]["failed"] = ["age"] * 100_000
+    assert failing(cheap) == {"the choice cost no more than it may"}
+    apart = json.loads(published.beside[MAPPING])
+    split = next(box for box in apart["boxes"] if box["column"] is not None)
+    apart["boxes"][split["parts"][0]]["sets"] = split["sets"]  # now the parts overlap
+    assert failing(apart) == {"the boxes are disjoint and cover the domain"}
+    renamed = json.loads(published.beside[MAPPING])
+    renamed["columns"][0]["sets"][0]["label"] = "everyone"
+    assert "the labels are those of the mapping" in failing(renamed)
+    louder = json.loads(published.beside[ONE_WAY])
+    louder["variance"] += 1
+    louder = json.dumps(louder, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+    assert failing(**{ONE_WAY: louder}) == {"the choice cost no more than it may"}
+    small = published.table.with_counts(np.where(np.arange(len(published.table)) == 0, 1, published.table.counts))
+    found = check_table(certificate, Publication(small, published.beside))
+    assert any("records or more" in check.name for check in found if not check.holds)
+
+
+def test_a_mapping_is_used_again_for_nothing(released, tmp_path):
+    mapping = next(released.glob("*mapping.json"))
+    again = policy(f", mapping: {mapping}")
+    out = api.release(people(seed=9), again, folder=tmp_path / "again", _source=RandomSource.seeded(2))
+    assert [c for c in api.verify(tmp_path / "again").checks if not c.holds and c.name != VOID] == []
+    first, _ = read_release(released)
+    certificate, published = read_release(tmp_path / "again")
+    assert certificate.mechanism.tree.rho == 0
+    assert certificate.mechanism.k < first.mechanism.k
+    assert ONE_WAY not in published.beside
+    assert all(box["size"] is None for box in json.loads(published.beside[MAPPING])["boxes"])
+    assert out.certificate["mechanism"]["tree"]["path_budget"] is None
+    rows = api.estimate(tmp_path / "again", ["sex"]).rows
+    assert sum(row.estimate for row in rows) == pytest.approx(4000, rel=0.2)
+
+
+def test_a_mapping_of_other_columns_is_refused(released):
+    mapping = next(released.glob("*mapping.json"))
+    other = policy(f", mapping: {mapping}", attributes=ATTRIBUTES.replace("[f, m]", "[f, m, x]"))
+    with pytest.raises(PolicyError, match="other columns"):
+        api.release(people(), other, _source=RandomSource.seeded(1))
+
+
+def test_a_file_that_is_no_mapping_is_refused(tmp_path):
+    (tmp_path / "no.json").write_text("{}")
+    with pytest.raises(PolicyError, match="not a mapping"):
+        api.release(people(), policy(f", mapping: {tmp_path}/no.json"), _source=RandomSource.seeded(1))
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (", selection_epsilon: 0.1", "share of its own"),
+        (", already_sampled: true, beta: 0.1", "on the sample"),
+        (", importance: {height: 2}", "no such published column"),
+        (", crowd_of_interest: 50", "size that beta and k want"),
+        (", choice_rho: 0.1, mapping: x.json", "the 'mapping' is given"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(more, words):
+    with pytest.raises(PolicyError, match=words):
+        policy(more)
+
+
+def test_levels_are_left_to_the_tree():
+    with pytest.raises(PolicyError, match="leave its 'level' out"):
+        policy(attributes=ATTRIBUTES.replace("[20, 40]}}", "[20, 40]}, level: 1}"))
+
+
+@pytest.mark.parametrize("key", ["splits: binary", "score: queries", "importance: {age: 2}", "choice_rho: 0.1"])
+def test_keys_of_trees_are_for_trees(key):
+    with pytest.raises(PolicyError, match="is for trees"):
+        policy(f", selection_epsilon: 0.1, {key}", release=RELEASE.replace(", recoding: tree", ""))
+
+
+def settled(more):
+    from incrowd.hierarchy import codings
+
+    plan = policy(more)
+    return mechanism_named("sampled_crowd").settle(plan, codings(plan), 1)
+
+
+def test_a_share_too_small_for_any_split_is_refused_before_anything_is_charged():
+    with pytest.raises(UnreachableError, match="one box"):
+        settled(", choice_rho: 1e-12")
+
+
+def test_a_share_too_large_for_the_promise_is_refused():
+    with pytest.raises(IncrowdError):
+        settled(", choice_rho: 5")
+    with pytest.raises(GuaranteeError, match="more than"):
+        settled(", k: 5, beta: 0.5")
+
+
+def test_open_parameters_are_found():
+    for more in (", beta: 0.3", ", k: 30", ", choice_rho: 0.01", ""):
+        crowd = settled(more).crowd
+        assert crowd.kept
+    assert settled(", beta: 0.3").crowd.k < settled("").crowd.k
+
+
+def test_shares_add_up():
+    found = settled("")
+    assert 4 / (2 * found.one_way_variance) + found.budget / 2**64 <= 0.04
+    assert found.budget / 2**64 > 0.033
+
+
+def test_the_ledger_is_charged_with_what_is_promised(released):
+    mechanism = mechanism_named("sampled_crowd")
+    assert mechanism.spending(settled("")) == Point(2.0, 1e-5, "add/remove")
+    mapping = next(released.glob("*mapping.json"))
+    assert isinstance(mechanism.spending(settled(f", mapping: {mapping}")), CrowdPromise)
+
+
+def test_people_with_several_rows_are_refused():
+    text = f"{ATTRIBUTES}  person: {{role: drop}}\nrelease: {{{RELEASE}}}\n"
+    for most in (1, 3):
+        plan = Policy.from_text(f"{text}people: {{column: person, at_most: {most}}}\n")
+        table = people().assign(person=np.arange(4000) // 2)
+        if most == 1:
+            assert api.release(table, plan, _source=RandomSource.seeded(1)).histogram.total
+        else:
+            with pytest.raises(PolicyError, match="one row each"):
+                api.release(table, plan, _source=RandomSource.seeded(1))
+
+
+def test_intervals_hold(tmp_path):
+    """All cells of two tables over six releases: at least 95% of intervals hold the truth, and they say something."""
+    table = people()
+    held, cells, narrow = 0, 0, 0
+    for seed in range(6):
+        made(tmp_path / str(seed), ", splits: binary", seed=seed)
+        for by in (["sex"], ["sex", "town"]):
+            truth = table.groupby(by, dropna=False).size().to_dict()
+            for row in api.estimate(tmp_path / str(seed), by).rows:
+                key = row.values if len(by) > 1 else row.values[0]
+                true = truth.get(key, 0)
+                assert row.low <= row.estimate <= row.high
+                held += row.low <= true <= row.high
+                narrow += row.high - row.low < 1500
+                cells += 1
+    assert held >= 0.95 * cells
+    assert narrow > cells / 3
+
+
+def test_estimates_come_close(tmp_path):
+    table = people(rows=20_000)
+    made(tmp_path / "out", ", splits: binary", rows=20_000)
+    truth = table.groupby(["sex", "town"]).size().to_dict()
+    for row in api.estimate(tmp_path / "out", ["sex", "town"]).rows:
+        assert abs(row.estimate - truth[row.values]) < 600
+
+
+def test_means_and_totals_are_refused(released):
+    with pytest.raises(IncrowdError, match="counts alone"):
+        api.estimate(released, ["sex"], mean="age")
+
+
+def test_one_box_says_so(tmp_path):
+    made(tmp_path / "out", rows=60)
+    assert [c for c in api.verify(tmp_path / "out").checks if not c.holds and c.name != VOID] == []
+    page = next((tmp_path / "out").glob("*report.html")).read_text(encoding="utf-8")
+    assert "There is one box" in page
+
+
+def test_settings_that_break_the_promise_draw_nothing():
+    found = settled("")
+    broken = replace(found, crowd=replace(found.crowd, k=2))
+    with pytest.raises(IncrowdError):
+        mechanism_named("sampled_crowd").draw(broken, None, RandomSource.seeded(1))

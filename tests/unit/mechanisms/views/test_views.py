@@ -1,0 +1,386 @@
+"""Views from policy to folder: what is asked for, drawn, certified, checked, estimated and refused."""
+
+import io
+import itertools
+import json
+import math
+import shutil
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from incrowd import api
+from incrowd.core.errors import InputError, PolicyError, UnreachableError
+from incrowd.core.signing import seal, sha256, to_bytes
+from incrowd.hierarchy import codings
+from incrowd.histogram import Histogram
+from incrowd.mechanisms.views.choose import Candidate, Chooser
+from incrowd.mechanisms.views.draw import fitted, run
+from incrowd.mechanisms.views.settle import prepare, settle
+from incrowd.mechanisms.views.view import file_names
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+from incrowd.releases.pipeline import count_table
+
+ATTRIBUTES = """
+incrowd: 1
+attributes:
+  age: {type: integer, domain: {from: 0, to: 39}, hierarchy: {widths: [10, 20]}}
+  sex: {domain: [f, m]}
+  job: {domain: [none, office, shop]}
+  home: {domain: [flat, house]}
+  secret: drop
+"""
+
+
+def policy(release):
+    return Policy.from_text(f"{ATTRIBUTES}release: {{mechanism: views, {release}}}\n")
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(3)
+    rows = 6000
+    age = rng.integers(0, 40, rows)
+    job = np.where(age < 15, 0, rng.integers(0, 3, rows))
+    sex = rng.integers(0, 2, rows)
+    home = np.where(rng.random(rows) < 0.85, sex, 1 - sex)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "sex": np.array(["f", "m"])[sex],
+            "job": np.array(["none", "office", "shop"])[job],
+            "home": np.array(["flat", "house"])[home],
+            "secret": "x",
+        }
+    )
+
+
+def outcome(people, release, seed=1):
+    plan = policy(release)
+    attributes = codings(plan)
+    settings = settle(plan.release, plan, attributes)
+    table = count_table(people, plan, attributes, show_values=False, progress=lambda part: None)
+    settings, table = prepare(settings, table, lambda what, part: None)
+    return settings, run(settings, table, RandomSource.seeded(seed))
+
+
+def distance(table, told, names):
+    one, two = (h.project(names) for h in (table, told))
+    places = two.places(one)
+    counts = np.where(places >= 0, two.counts[places], 0) / two.total
+    return 1 - np.minimum(counts, one.counts / one.total).sum()
+
+
+# --- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["crowd", "noise"])
+def test_one_way_tables_come_first_and_a_tree_connects_all_columns(people, by):
+    _, found = outcome(people, f"epsilon: 2, delta: 1e-5, by: {by}")
+    assert [view.columns for view in found.views[:4]] == [("age",), ("sex",), ("job",), ("home",)]
+    pairs = [view.columns for view in found.views[4:]]
+    assert len(pairs) == 3
+    assert {("sex", "home"), ("age", "job")} <= set(pairs)
+    reached = {"age"}
+    for _ in pairs:
+        reached |= {name for pair in pairs if reached & set(pair) for name in pair}
+    assert reached == {"age", "sex", "job", "home"}
+
+
+@pytest.mark.parametrize(
+    "how", ["{columns: 3, how: tree}", "{columns: 2, how: adaptive}", "{columns: 3, how: adaptive}"]
+)
+def test_other_choices(people, how):
+    settings, found = outcome(people, f"epsilon: 4, delta: 1e-5, by: noise, choose: {how}")
+    views = [view.columns for view in found.views]
+    assert len(set(views)) == len(views) == settings.plan.singles + settings.plan.views
+    assert settings.plan.choices == settings.plan.views
+    assert distance(found.table, found.combined, ["sex", "home"]) < 0.03
+
+
+@pytest.mark.parametrize("by", ["crowd", "noise"])
+def test_views_beat_the_one_way_control_and_improve_with_epsilon(people, by):
+    def score(release):
+        errors = []
+        for seed in range(3):
+            _, found = outcome(people, release, seed)
+            pairs = itertools.combinations(found.table.names, 2)
+            errors.append(np.mean([distance(found.table, found.combined, pair) for pair in pairs]))
+        return 1000 * (1 - np.mean(errors))
+
+    views = [score(f"epsilon: {epsilon}, delta: 1e-5, by: {by}") for epsilon in (0.5, 8)]
+    control = score(f"epsilon: 8, delta: 1e-5, by: {by}, views: [[age], [sex], [job], [home]]")
+    assert views[1] > views[0]
+    assert views[1] > control + 20
+
+
+def test_crowds_are_true_counts_of_sampled_people_and_never_small(people):
+    settings, found = outcome(people, "epsilon: 1, delta: 1e-5")
+    for view in found.views:
+        shown = view.counts[view.counts > 0]
+        assert shown.min() >= view.step.k
+        truth = found.table.project(view.columns).total
+        assert shown.sum() <= truth
+        assert shown.sum() == pytest.approx(view.step.beta * truth, rel=0.5)
+    assert settings.plan.kept
+
+
+def test_a_view_that_cannot_carry_base_values_is_shown_at_a_coarser_level(people):
+    _, found = outcome(people.head(1500), "epsilon: 1, delta: 1e-6, views: [[age, job]]")
+    view = found.views[-1]
+    assert view.columns == ("age", "job")
+    assert view.levels[0] > 0
+    assert view.counts.shape[0] < 40
+
+
+def test_a_seed_gives_the_same_bytes(people):
+    one, two, other = (
+        api.release(people, policy("epsilon: 1, delta: 1e-5"), _source=RandomSource.seeded(seed)) for seed in (1, 1, 2)
+    )
+    assert one.beside == two.beside
+    assert one.histogram == two.histogram
+    assert one.beside != other.beside
+
+
+def test_the_score_of_a_choice_moves_by_one_at_most(people):
+    settings, found = outcome(people.head(400), "epsilon: 1, delta: 1e-5, by: noise")
+    model = fitted([len(c.labels) for c in found.table.columns], found.views)
+    whole = Chooser(settings, found.table)
+    candidates = [Candidate(pair, (0, 0)) for pair in itertools.combinations(range(4), 2)]
+    before = [whole.score(candidate, model) for candidate in candidates]
+    for place in range(0, len(found.table), 9):
+        counts = found.table.counts.copy()
+        counts[place] += 1
+        more = Chooser(settings, found.table.with_counts(counts))
+        after = [more.score(candidate, model) for candidate in candidates]
+        assert max(abs(a - b) for a, b in zip(before, after, strict=True)) <= 1
+        assert all(isinstance(score, int) for score in after)
+
+
+# --- folders ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_has_views_and_a_synthetic_table_that_says_so(people, tmp_path):
+    api.release(people, policy("epsilon: 1, delta: 1e-5, by: noise, rows: 500"), folder=tmp_path / "out")
+    assert api.verify(tmp_path / "out").valid
+    schema = pq.read_schema(tmp_path / "out" / "combined.parquet")
+    assert schema.metadata[b"synthetic"] == b"true"
+    assert pq.read_metadata(tmp_path / "out" / "combined.parquet").num_rows == 500
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_bytes())
+    assert "nobody's records" in certificate["mechanism"]["synthetic"]
+    assert "nobody&#x27;s records" in (tmp_path / "out" / "report.html").read_text() or "nobody's records" in (
+        tmp_path / "out" / "report.html"
+    ).read_text(encoding="utf-8")
+    view = pq.read_table(tmp_path / "out" / "views" / "sex.parquet").to_pandas()
+    assert list(view.columns) == ["sex", "count", "standard_deviation"]
+    assert view["count"].sum() == pytest.approx(len(people), rel=0.2)
+
+
+def test_views_alone_have_no_table(people, tmp_path):
+    made = api.release(
+        people, policy("epsilon: 1, delta: 1e-5, views: [[sex, job]], combine: none"), folder=tmp_path / "out"
+    )
+    assert not (tmp_path / "out" / "combined.parquet").exists()
+    assert api.verify(tmp_path / "out").valid
+    assert not made.histogram.total
+
+
+def forged(folder, target, change):
+    """A copy in which a view's file was changed, with a certificate around it that fits."""
+    shutil.copytree(folder, target)
+    certificate = json.loads((target / "certificate.json").read_bytes())
+    change(target, certificate)
+    for name, stated in certificate["files"].items():
+        content = (target / name).read_bytes()
+        stated.update(sha256=sha256(content), bytes=len(content))
+    (target / "certificate.json").write_bytes(to_bytes(seal(certificate)))
+    return api.verify(target)
+
+
+def small_crowd(folder, certificate):
+    table = pq.read_table(folder / "views" / "sex.parquet").to_pandas()
+    table.loc[0, "count"] = 1
+    table.to_parquet(folder / "views" / "sex.parquet", index=False)
+
+
+def other_label(folder, certificate):
+    table = pq.read_table(folder / "views" / "sex.parquet").to_pandas()
+    table.loc[0, "sex"] = "x"
+    table.to_parquet(folder / "views" / "sex.parquet", index=False)
+
+
+def smaller_k(folder, certificate):
+    certificate["mechanism"]["view"]["k"] -= 1
+
+
+def uncharged_choice(folder, certificate):
+    certificate["mechanism"]["choices"] = 0
+
+
+def more_views(folder, certificate):
+    views = certificate["mechanism"]["views"]
+    views.append({**views[-1], "columns": ["sex", "job"], "levels": [0, 0], "file": "views/sex.job.parquet"})
+    shutil.copy(folder / "views" / "sex.parquet", folder / "views" / "sex.job.parquet")
+    certificate["files"]["views/sex.job.parquet"] = {}
+
+
+def unmarked(folder, certificate):
+    table = pq.read_table(folder / "combined.parquet").replace_schema_metadata(None)
+    pq.write_table(table, folder / "combined.parquet", store_schema=False, write_statistics=False, compression="zstd")
+
+
+@pytest.mark.parametrize("change", [small_crowd, other_label, smaller_k, uncharged_choice, more_views, unmarked])
+def test_forgeries_are_not_verified(people, tmp_path, change):
+    folder = tmp_path / "out"
+    api.release(people, policy("epsilon: 1, delta: 1e-5"), folder=folder)
+    assert forged(folder, tmp_path / "same", lambda *_: None).valid
+    assert not forged(folder, tmp_path / change.__name__, change).valid
+
+
+# --- estimates --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["crowd", "noise"])
+def test_estimates_come_from_views_and_are_marked_beyond_them(people, tmp_path, by):
+    api.release(people, policy(f"epsilon: 2, delta: 1e-5, by: {by}, views: [[sex, home]]"), folder=tmp_path / "out")
+    carried = api.estimate(tmp_path / "out", ["home", "sex"])
+    truth = people.groupby(["home", "sex"]).size()
+    assert len(carried.rows) == 4
+    for row in carried.rows:
+        assert not row.modelled
+        assert row.low <= row.estimate <= row.high
+        assert abs(row.estimate - truth[row.values]) < 6 * row.standard_error
+    modelled = api.estimate(tmp_path / "out", ["sex", "job"])
+    truth = people.groupby(["sex", "job"]).size()
+    for row in modelled.rows:
+        assert row.modelled
+        assert row.standard_error is None
+        assert row.low <= truth[row.values] <= row.high
+        assert row.estimate == pytest.approx(truth[row.values], rel=0.5)
+
+
+@pytest.mark.parametrize("by", ["crowd", "noise"])
+def test_intervals_hold(people, by):
+    """Of 40 ages in 5 releases, each interval holds with 95%: 17 or more misses come once in 10,000 runs at worst."""
+    plan = policy(f"epsilon: 1, delta: 1e-5, by: {by}, views: [[age], [sex], [job], [home]], combine: none")
+    truth = people.groupby("age").size()
+    missed = 0
+    for seed in range(5):
+        found = api.estimate(api.release(people, plan, _source=RandomSource.seeded(seed)), ["age"])
+        missed += sum(not row.low <= truth[int(row.values[0])] <= row.high for row in found.rows)
+    assert missed < 22
+
+
+def test_a_listed_view_with_noise_is_a_table_of_counts(people, tmp_path):
+    """All of ε goes to it, every declared cell is listed, and errors are those of Laplace noise at ε = 1."""
+    plan = Policy.from_text(
+        """
+        incrowd: 1
+        attributes: {age: drop, sex: {domain: [f, m]}, job: {domain: [none, office, shop]}, home: drop, secret: drop}
+        release: {mechanism: views, epsilon: 1, delta: 1e-6, by: noise, views: [[job, sex]], combine: none}
+        """
+    )
+    made = api.release(people, plan)
+    view = pq.read_table(io.BytesIO(made.beside["views/sex.job.parquet"])).to_pandas()
+    assert len(view) == 6
+    truth = people.groupby(["sex", "job"]).size()
+    errors = [abs(row["count"] - truth[row.sex, row.job]) for _, row in view.iterrows()]
+    assert max(errors) < 30
+    a = made.certificate["mechanism"]["view"]["decay"]
+    assert a == pytest.approx(1.0)
+    assert view.standard_deviation[0] == pytest.approx(math.sqrt(2 * math.exp(-a)) / (1 - math.exp(-a)))
+
+
+# --- more tables, plans, refusals ------------------------------------------------------------------------------------
+
+
+def test_more_tables_are_drawn_from_the_same_views(people, tmp_path):
+    api.release(people, policy("epsilon: 2, delta: 1e-5, by: noise"), folder=tmp_path / "out")
+    one, two, other = (api.combine(tmp_path / "out", rows=700, seed=seed) for seed in (1, 1, 2))
+    assert one == two
+    assert one != other
+    assert one.total == 700
+    api.combine(tmp_path / "out", seed=3, output=tmp_path / "more.parquet")
+    assert pq.read_schema(tmp_path / "more.parquet").metadata[b"synthetic"] == b"true"
+    rows = pq.read_metadata(tmp_path / "more.parquet").num_rows
+    assert rows == pytest.approx(len(people), rel=0.1)
+    with pytest.raises(InputError):
+        api.combine(tmp_path / "out", output=tmp_path / "more.txt")
+    plain = Policy.from_text(
+        f"{ATTRIBUTES}release: {{mechanism: sampled_crowd, epsilon: 2, delta: 1e-4, selection_epsilon: 0.2}}"
+    )
+    api.release(people, plain, folder=tmp_path / "crowd")
+    with pytest.raises(InputError):
+        api.combine(tmp_path / "crowd")
+
+
+def test_the_planner_says_what_is_carried():
+    crowds = api.plan_views(columns=4, rows=2_000, epsilon=1, delta=1e-6)
+    assert crowds.views == 3
+    assert [option.views for option in crowds.options] == [3, 2, 6]
+    assert crowds.k / crowds.beta < 90
+    assert crowds.carried == 0  # groups of 20 people do not show
+    noise = api.plan_views(columns=10, rows=27_000, epsilon=1, delta=1e-6, by="noise")
+    assert noise.standard_deviation == pytest.approx(16, rel=0.05)
+    assert noise.carried > 100
+
+
+@pytest.mark.parametrize(
+    ("release", "about"),
+    [
+        ("views: [[age, shoe]]", "shoe"),
+        ("views: [[age, secret]]", "secret"),
+        ("views: [[age, sex], [sex, age]]", "twice"),
+        ("views: [[age, age]]", "each once"),
+        ("views: [[age, sex]], choose: {columns: 2}", "listed already"),
+        ("choose: {columns: 4}", "columns"),
+        ("combine: none, rows: 5", "synthetic"),
+        ("by: magic", "by"),
+        ("share: 0", "share"),
+    ],
+)
+def test_bad_sections_are_refused(release, about):
+    with pytest.raises(PolicyError, match=about):
+        policy(f"epsilon: 1, delta: 1e-6, {release}")
+
+
+@pytest.mark.parametrize("by", ["crowd", "noise"])
+def test_more_views_than_the_budget_carries_are_refused_with_the_number_that_it_does(people, by):
+    listed = [list(pair) for pair in itertools.combinations(["age", "sex", "job", "home"], 2)]
+    with pytest.raises(UnreachableError, match="It carries") as refused:
+        api.release(people, policy(f"epsilon: 0.004, delta: 1e-6, by: {by}, views: {listed}"))
+    assert 0 <= refused.value.details["carried"] < 6
+
+
+def test_views_that_do_not_connect_are_combined_with_a_word(people):
+    made = api.release(people, policy("epsilon: 4, delta: 1e-5, by: noise, views: [[age, job], [sex, home]]"))
+    assert b"unconnected" in made.report
+    table = Histogram.of([made.histogram["sex"], made.histogram["home"]], made.histogram.counts)
+    assert len(table) == 4
+
+
+def test_the_report_names_views_that_the_model_has_no_room_for(people, monkeypatch):
+    from incrowd.mechanisms.views import report
+
+    listed = policy("epsilon: 5, delta: 1e-6, by: noise, views: [[age, sex], [sex, job], [age, job]]")
+    assert b"no room" not in api.release(people, listed).report
+    monkeypatch.setattr(report, "LIMIT", 100)
+    shown = api.release(people, listed).report.decode("utf-8")
+    assert "no room for 1 view, which it does not follow: age × job." in " ".join(shown.split())
+
+
+def test_people_with_several_rows_are_refused(people):
+    text = ATTRIBUTES.replace("secret: drop", "secret: drop\n  id: drop").rstrip()
+    plan = Policy.from_text(
+        f"{text}\npeople: {{column: id, at_most: 3}}\nrelease: {{mechanism: views, epsilon: 1, delta: 1e-6}}\n"
+    )
+    with pytest.raises(PolicyError):
+        api.release(people.assign(id=range(len(people))), plan)
+
+
+def test_names_of_files():
+    assert file_names([("age",), ("age", "sex")]) == ["views/age.parquet", "views/age.sex.parquet"]
+    assert file_names([("a/b",), ("c.d", "e")]) == ["views/001.parquet", "views/002.parquet"]

@@ -1,0 +1,268 @@
+"""The private tree: the law of what it publishes, enumerated, against what it is said to cost."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from incrowd.domain import Categories, Coding
+from incrowd.hierarchy import CodedAttribute, build
+from incrowd.histogram import Column, Histogram
+from incrowd.randomness import RandomSource
+from incrowd.recoding import growing
+from incrowd.recoding.boxes import Sets
+from incrowd.recoding.growing import Growth, Lines, cost, grow
+from incrowd.recoding.mapping import read_tree
+
+WIDEST = 3
+ORDERS = (0.5, 1, 2)
+
+
+def table_of(counts):
+    """Two columns of two values; counts of (0,0), (0,1), (1,0), (1,1)."""
+    a, b = np.divmod(np.arange(4), 2)
+    return Histogram.of([Column("a", ("x", "y"), a), Column("b", ("u", "v"), b)], np.array(counts))
+
+
+def line_of(counts):
+    """One column of four values, which a binary split takes apart in two steps."""
+    return Histogram.of([Column("a", tuple("wxyz"), np.arange(4))], np.array(counts))
+
+
+def columns_of(table):
+    found = []
+    for column in table.columns:
+        coding = Coding(column.name, Categories(column.labels))
+        attribute = CodedAttribute(column.name, coding, build(None, coding))
+        found.append(Sets(attribute, "binary", ordered=True, marginal=np.ones(len(column.labels))))
+    return found
+
+
+class Script:
+    """A source that follows a script and keeps the probability of having done so."""
+
+    def __init__(self, script):
+        self.script, self.sizes, self.probability = script, [], 1.0
+
+    def _pick(self, probabilities):
+        place = len(self.sizes)
+        chosen = self.script[place] if place < len(self.script) else 0
+        self.sizes.append(len(probabilities))
+        self.probability *= probabilities[chosen]
+        return chosen
+
+    def exponential_choice(self, exponents):
+        weights = [math.exp(float(e - max(exponents))) for e in exponents]
+        return self._pick([w / sum(weights) for w in weights])
+
+    def noise(self, wanted, size):
+        variance = wanted.variance
+        weights = [math.exp(-x * x / (2 * variance)) for x in range(-40, 41)]
+        kept = [math.exp(-x * x / (2 * variance)) / sum(weights) for x in range(-WIDEST, WIDEST + 1)]
+        return np.array([self._pick(kept) - WIDEST for _ in range(size)])
+
+
+@pytest.fixture(autouse=True)
+def scripted(monkeypatch):
+    """Draws of a script are its own."""
+    choose, draw = growing.choose, growing.draw
+
+    def either(name, real):
+        return lambda source, *given: (
+            real(source, *given) if isinstance(source, RandomSource) else getattr(source, name)(*given)
+        )
+
+    monkeypatch.setattr(growing, "choose", either("exponential_choice", choose))
+    monkeypatch.setattr(growing, "draw", either("noise", draw))
+
+
+def law(table, growth, size):
+    """The probability of every published tree, but for those with noise beyond `WIDEST`."""
+    found, script = {}, []
+    while True:
+        source = Script(script)
+        tree = grow(table, columns_of(table), growth, size, source)
+        key = tree.to_bytes()
+        found[key] = found.get(key, 0.0) + source.probability
+        taken = [script[i] if i < len(script) else 0 for i in range(len(source.sizes))]
+        while taken and taken[-1] + 1 == source.sizes[len(taken) - 1]:
+            taken.pop()
+        if not taken:
+            return found
+        script = [*taken[:-1], taken[-1] + 1]
+
+
+def worst(one, other, rho):
+    """The largest ratio of a moment of the privacy loss to its bound; what was cut off is left out on both sides."""
+    ratios = []
+    for p, q in ((one, other), (other, one)):
+        for a in ORDERS:
+            moment = sum(p[t] * (p[t] / q[t]) ** a for t in p if t in q and p[t] > 1e-9 and q[t] > 1e-13)
+            ratios.append(moment / math.exp(a * (a + 1) * rho))
+    return max(ratios)
+
+
+def growth_for(tries, score="information", columns=2):
+    """A budget for so many choices on a path."""
+    free = Growth(2**64, 3, score, (1,) * columns)
+    return Growth(tries * free.price(8), 3, score, (1,) * columns)
+
+
+NEIGHBOURS = ([6, 1, 1, 1], [5, 1, 1, 1])
+DEEPER = ([5, 3, 0, 1], [4, 3, 0, 1])
+
+
+@pytest.mark.parametrize("score", ["information", "queries"])
+def test_a_choice_and_its_counts_cost_no_more_than_they_are_charged(score):
+    growth = growth_for(1, score)
+    one, other = (law(table_of(counts), growth, 9) for counts in NEIGHBOURS)
+    assert len(one) > 30
+    assert 0.5 < worst(one, other, growth.rho) <= 1.0
+
+
+def test_a_path_of_two_splits_costs_no_more_than_it_is_charged():
+    growth = growth_for(2, columns=1)
+    one, other = (law(line_of(counts), growth, 9) for counts in DEEPER)
+    assert len(one) > 200
+    assert 0.5 < worst(one, other, growth.rho) <= 1.0
+
+
+def test_a_charge_left_out_is_found(monkeypatch):
+    growth = growth_for(1, columns=1)
+    monkeypatch.setattr(Growth, "price", lambda *_: 0)
+    one, other = (law(line_of(counts), growth, 9) for counts in DEEPER)
+    assert worst(one, other, growth.rho) > 1.02
+
+
+def test_an_exact_total_is_found():
+    """A size that was not paid for decides whether there is a split at all."""
+    growth = growth_for(1)
+    one, other = (law(table_of(counts), growth, sum(counts) - 3) for counts in NEIGHBOURS)
+    assert not set(one) & set(other)
+
+
+def log_law(options, box, counted, exponent):
+    caught = []
+
+    class Catch:
+        def exponential_choice(self, exponents):
+            caught.extend(map(float, exponents))
+            return 0
+
+    growing._choose(box, list(counted), counted, options, exponent, Catch())
+    return np.array(caught)
+
+
+@pytest.mark.parametrize("score", ["information", "queries"])
+def test_scores_move_within_the_range_that_is_charged(score, monkeypatch):
+    """All counts up to 8 of two columns that cut the same records; and scores that move twice as far are found out."""
+    table = table_of([1, 1, 1, 1])
+    columns = columns_of(table)
+    growth = Growth(2**64, 5, score, (1, 3))
+    options, box, exponent = Lines(columns, growth), growing._Open((0, 0), 20), Fraction(1, 4)
+    largest = 0.0
+    for cells in itertools.product(range(0, 9, 2), repeat=4):
+        grid = np.array(cells).reshape(2, 2)
+        before = log_law(options, box, {0: grid.sum(1), 1: grid.sum(0)}, exponent)
+        for a, b in itertools.product(range(2), repeat=2):
+            more = grid.copy()
+            more[a, b] += 1
+            moved = log_law(options, box, {0: more.sum(1), 1: more.sum(0)}, exponent) - before
+            largest = max(largest, float(moved.max() - moved.min()))
+    assert 0.2 * float(exponent) < largest <= float(exponent) * (1 + 1e-12)
+    honest = Lines.score
+    monkeypatch.setattr(Lines, "score", lambda self, option, counts: 4 * honest(self, option, counts))
+    moved = []
+    for cells in itertools.product(range(0, 9, 4), repeat=4):
+        grid = np.array(cells).reshape(2, 2)
+        more = grid + np.array([[1, 0], [0, 0]])
+        change = log_law(options, box, {0: more.sum(1), 1: more.sum(0)}, exponent) - log_law(
+            options, box, {0: grid.sum(1), 1: grid.sum(0)}, exponent
+        )
+        moved.append(float(change.max() - change.min()))
+    assert max(moved) > float(exponent)
+
+
+def survey(rows=6000, seed=5):
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 12, rows), rng.integers(0, 4, rows)
+    c = np.where(rng.random(rows) < 0.8, a // 3, b)
+    columns = [Column(name, tuple(map(str, range(n))), x) for name, n, x in (("a", 12, a), ("b", 4, b), ("c", 4, c))]
+    return Histogram.of(columns)
+
+
+def grown(table, splits, source, budget=0.02):
+    columns = []
+    for column in table.columns:
+        coding = Coding(column.name, Categories(column.labels))
+        columns.append(
+            Sets(
+                CodedAttribute(column.name, coding, build(None, coding)),
+                splits,
+                ordered=column.name == "a",
+                marginal=table.tallies[column.name],
+            )
+        )
+    growth = Growth(math.floor(budget * 2**64), 60, "information", (1,) * len(columns))
+    return grow(table, columns, growth, table.total, source), growth
+
+
+@pytest.mark.parametrize("splits", ["hierarchy", "binary"])
+def test_leaves_are_disjoint_and_cover_everything(splits):
+    table = survey()
+    tree, growth = grown(table, splits, RandomSource.seeded(1))
+    assert len(tree.leaves) > 8
+    assert tree.to_bytes() == read_tree(tree.to_bytes()).to_bytes()  # which checks just that
+    leaf = tree.leaf_of(table)
+    for place, column in enumerate(tree.columns):
+        codes = table[column.name].codes
+        assert all(codes[i] in column.sets[tree.boxes[leaf[i]].sets[place]] for i in range(len(table)))
+    assert set(leaf.tolist()) <= set(tree.leaves)
+    assert 0 < cost(tree, growth) <= growth.budget
+
+
+def test_freezing_without_a_charge_is_found(monkeypatch):
+    """What a published tree has cost is found again from its sizes and from what failed; a path may not exceed it."""
+    table, choose, boxes = survey(), growing._choose, []
+    budget = 2.9e-5  # of which a choice and its counts take two fifths at the first box
+
+    def remembered(box, *rest):
+        boxes.append(box)
+        return choose(box, *rest)
+
+    def forgiving(*_):
+        boxes[-1].spent = 0
+        return False
+
+    monkeypatch.setattr(growing, "_choose", remembered)
+    monkeypatch.setattr(growing, "_good", lambda *_: False)
+    tree, growth = grown(table, "binary", RandomSource.seeded(0), budget)
+    assert len(tree.boxes[0].failed) == 2
+    assert cost(tree, growth) <= growth.budget
+    monkeypatch.setattr(growing, "_good", forgiving)
+    tree, growth = grown(table, "binary", RandomSource.seeded(0), budget)
+    assert cost(tree, growth) > growth.budget
+
+
+def test_the_same_bits_give_the_same_tree():
+    table = survey()
+    one, other = (grown(table, "binary", RandomSource.seeded(7))[0] for _ in range(2))
+    assert one.to_bytes() == other.to_bytes()
+    assert one.to_bytes() != grown(table, "binary", RandomSource.seeded(8))[0].to_bytes()
+
+
+def test_a_budget_for_no_split_leaves_one_box():
+    tree, growth = grown(survey(), "binary", RandomSource.seeded(1), budget=1e-9)
+    assert tree.leaves == [0]
+    assert cost(tree, growth) == 0
+
+
+def test_published_tables_lead_back_to_leaves():
+    table = survey()
+    tree, _ = grown(table, "binary", RandomSource.seeded(1))
+    counts = np.bincount(tree.leaf_of(table), weights=table.counts, minlength=len(tree.boxes)).astype(np.int64)
+    shown = tree.shown(counts)
+    assert shown.total == table.total
+    assert counts[tree.places(shown)].tolist() == shown.counts.tolist()

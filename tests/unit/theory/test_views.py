@@ -1,0 +1,177 @@
+"""What a set of views promises together: known answers, plans that use up their budget, and brute force."""
+
+import itertools
+import math
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from incrowd.core.errors import ParameterError
+from incrowd.theory.crowd import CrowdProfile
+from incrowd.theory.profile import ApproximateDP, Relation, compose
+from incrowd.theory.views import (
+    CrowdStep,
+    LaplaceStep,
+    NoiseStep,
+    ViewsPlan,
+    _quick_delta,
+    plan_crowds,
+    plan_noise,
+)
+
+
+@pytest.mark.parametrize(("views", "beta", "k"), [(4, 0.2, 15), (9, 0.2, 18), (19, 0.1, 11), (40, 0.05, 7)])
+def test_known_answers(views, beta, k):
+    """ε = 1 and δ = 1e-6, of which a tenth of ε pays for a choice."""
+    choice = ApproximateDP(0.1, 0.0, Relation.ADD_REMOVE)
+    enough, short = (compose([CrowdProfile(n, beta)] * views + [choice]).delta(1.0) for n in (k, k - 1))
+    assert enough <= 1e-6 < short
+    # What is really known of a choice, its bounded range, costs no more than what is known of every ε-DP mechanism.
+    ranged = ViewsPlan(1.0, 1e-6, views, CrowdStep(k, beta), 0, CrowdStep(k, beta), 1, 0.1)
+    assert ranged.exact_delta <= enough
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
+def test_a_plan_of_crowds_keeps_its_promise_and_no_smaller_k_would(epsilon):
+    plan = plan_crowds(epsilon, 1e-6, 10, 9, 9, choice_share=0.1)
+    assert plan.kept
+    smaller = replace(plan, view=CrowdStep(plan.view.k - 1, plan.view.beta))
+    assert plan.exact_delta <= 1e-6
+    assert smaller.exact_delta > plan.exact_delta
+    assert _quick_delta(plan) == pytest.approx(plan.exact_delta, rel=0.05)
+    assert plan.single == plan.view
+
+
+def test_more_views_need_larger_crowds():
+    found = [plan_crowds(1.0, 1e-6, 10, views, 0, choice_share=0.1).view.threshold for views in (2, 9, 40)]
+    assert found == sorted(found)
+    assert found[0] < found[-1]
+
+
+def test_a_plan_of_noise_uses_its_budget_up():
+    plan = plan_noise(1.0, 1e-6, 10, 9, 9, single_share=0.1, choice_share=0.1)
+    assert 0.95e-6 < plan.exact_delta <= 1e-6
+    rho = 10 / (2 * plan.single.variance) + 9 / (2 * plan.view.variance) + 9 * plan.exponent**2 / 8
+    assert rho == pytest.approx(0.02436, rel=0.01)
+
+
+def test_few_listed_views_have_laplace_noise_and_many_gaussian():
+    one = plan_noise(1.0, 1e-6, 0, 1, 0, single_share=0.1, choice_share=0.1)
+    assert isinstance(one.view, LaplaceStep)
+    assert one.view.decay == pytest.approx(1.0)
+    assert one.exact_delta == 0.0
+    x = np.arange(-2000, 2001)
+    law = np.exp(-one.view.decay * abs(x))
+    assert one.view.variance == pytest.approx((law * x**2).sum() / law.sum())
+    many = plan_noise(1.0, 1e-6, 0, 30, 0, single_share=0.1, choice_share=0.1)
+    assert isinstance(many.view, NoiseStep)
+    assert many.view.deviation < LaplaceStep(1 / 30).deviation
+
+
+def test_a_plan_without_views_is_refused():
+    with pytest.raises(ParameterError):
+        plan_crowds(1.0, 1e-6, 0, 0, 0, choice_share=0.1)
+
+
+# --- brute force on tiny tables --------------------------------------------------------------------------------------
+
+K, BETA = 2, 0.5
+STEP = CrowdStep(K, BETA)
+
+
+def thinned(n):
+    """The law of a cell's published count."""
+    law = Counter()
+    for x in range(n + 1):
+        law[x if x >= K else 0] += math.comb(n, x) * BETA**x * (1 - BETA) ** (n - x)
+    return law
+
+
+def product_law(laws):
+    joint = {(): 1.0}
+    for law in laws:
+        joint = {(*key, x): p * q for key, p in joint.items() for x, q in law.items()}
+    return joint
+
+
+def two_views(table):
+    """Two one-way views of a table of two columns of two values, each from a sample of its own."""
+    (a, b), (c, d) = table
+    return product_law([thinned(n) for n in (a + b, c + d, a + c, b + d)])
+
+
+def one_sample(table):
+    """The broken twin: both views from one and the same sample."""
+    law = Counter()
+    cells = [n for row in table for n in row]
+    for kept in itertools.product(*(range(n + 1) for n in cells)):
+        p = math.prod(math.comb(n, x) * BETA**x * (1 - BETA) ** (n - x) for n, x in zip(cells, kept, strict=True))
+        a, b, c, d = kept
+        law[tuple(x if x >= K else 0 for x in (a + b, c + d, a + c, b + d))] += p
+    return law
+
+
+def hockey_stick(p, q, epsilon):
+    return sum(max(0.0, p[key] - math.exp(epsilon) * q.get(key, 0.0)) for key in p)
+
+
+def neighbours(most):
+    for cells in itertools.product(range(most + 1), repeat=4):
+        for place in range(4):
+            less = list(cells)
+            if less[place]:
+                less[place] -= 1
+                yield (cells[:2], cells[2:]), (tuple(less[:2]), tuple(less[2:]))
+
+
+PROMISE = ViewsPlan(1.0, 0.5, 2, STEP, 0, STEP).profile
+GRID = (0.0, 0.3, 0.7, 1.1, 1.6)
+
+
+def test_two_views_of_every_tiny_table_keep_the_promise():
+    promised = {epsilon: PROMISE.delta(epsilon) for epsilon in GRID}
+    laws = {}
+    for pair in neighbours(3):
+        p, q = (laws.setdefault(table, two_views(table)) for table in pair)
+        for epsilon in GRID:
+            assert hockey_stick(p, q, epsilon) <= promised[epsilon] + 1e-12
+            assert hockey_stick(q, p, epsilon) <= promised[epsilon] + 1e-12
+
+
+def test_views_of_one_and_the_same_sample_would_break_it():
+    worst = max(
+        max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon)) - PROMISE.delta(epsilon)
+        for pair in neighbours(2)
+        for p, q in [[one_sample(table) for table in pair]]
+        for epsilon in GRID
+    )
+    assert worst > 0.01
+
+
+def chosen_view(table, exponent):
+    """One of two one-way views, chosen by how unequal its counts are, and published from a fresh sample."""
+    (a, b), (c, d) = table
+    views = ((a + b, c + d), (a + c, b + d))
+    scores = [abs(x - 2) + abs(y - 2) for x, y in views]
+    weights = [math.exp(exponent * s / 2) for s in scores]
+    law = {}
+    for number, (view, weight) in enumerate(zip(views, weights, strict=True)):
+        for key, p in product_law([thinned(n) for n in view]).items():
+            law[number, key] = p * weight / sum(weights)
+    return law
+
+
+def test_a_choice_and_a_view_keep_the_promise_and_an_uncharged_choice_would_not():
+    exponent = 1.0
+    charged = ViewsPlan(1.0, 0.5, 1, STEP, 0, STEP, 1, exponent).profile
+    uncharged = ViewsPlan(1.0, 0.5, 1, STEP, 0, STEP).profile
+    broken = 0.0
+    for pair in neighbours(2):
+        p, q = (chosen_view(table, exponent) for table in pair)
+        for epsilon in GRID:
+            found = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+            assert found <= charged.delta(epsilon) + 1e-12
+            broken = max(broken, found - uncharged.delta(epsilon))
+    assert broken > 0.001
