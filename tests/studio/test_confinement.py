@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import zipfile
 
 import pytest
 
@@ -9,6 +10,7 @@ from incrowd.core.errors import IncrowdError, InputError
 
 pytest.importorskip("starlette", reason="the studio's packages are not installed")
 
+from incrowd.mechanisms.certificate import FORMAT
 from incrowd.studio import publishing, work
 from incrowd.studio.folders import Folders
 from incrowd.studio.guard import Guard
@@ -105,3 +107,17 @@ def test_a_stopped_release_removes_its_own_traces_only(tmp_path):
     assert not publishing.undoing(tmp_path / "a")()
     assert sorted(p.name for p in tmp_path.iterdir()) == [".a.b.0123abcd.part", ".a.notes.part"]
     assert not publishing.undoing(tmp_path / "nowhere" / "a")()
+
+
+def test_a_download_has_what_is_certified_and_nothing_from_elsewhere(tmp_path):
+    """Files beside the table too; not those that a forged certificate names elsewhere."""
+    folder, internal = tmp_path / "out", tmp_path / "out.internal"
+    for place in (folder, internal):
+        place.mkdir()
+        (place / "report.html").write_text(place.name)
+    (folder / "mapping.json").write_text("{}")
+    named = ["report.html", "mapping.json", str(internal / "report.html"), "../out.internal/report.html", "absent.csv"]
+    (folder / "certificate.json").write_text(json.dumps({"format": FORMAT, "files": {key: {} for key in named}}))
+    _, packed = publishing.archive(Folders.of([tmp_path]), "out", tmp_path)
+    with zipfile.ZipFile(packed) as found:
+        assert sorted(found.namelist()) == ["out/certificate.json", "out/mapping.json", "out/report.html"]

@@ -148,9 +148,27 @@ def _read_orc(path: Path, _: str | None) -> pa.Table:
 
 
 def _read_sheet(path: Path, table: str | None) -> pa.Table:
+    import pyarrow as pa
+
     book = _library("fastexcel", "stat").read_excel(path)
     name = the_table(book.sheet_names, table, str(path))
-    return book.load_sheet(name).to_arrow()
+    heads = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
+    names = [column[0].as_py() for column in heads.columns] if heads.num_rows else []
+    if None in names or len(set(names)) < len(names):
+        raise DataError(
+            f"The first row of sheet {name!r} must name every column, each by a name of its own.",
+            code="data-format",
+            remedy="Give the columns names, and delete what stands above or beside the table.",
+        )
+    # Types are those of all rows: with a few looked at, what does not fit further below would become missing.
+    rows, failed = book.load_sheet(name, schema_sample_rows=None).to_arrow_with_errors()
+    if failed is not None and failed.errors:
+        raise DataError(
+            f"{len(failed.errors):,} cells of sheet {name!r} hold an error, or another kind of value than others.",
+            code="data-unreadable",
+            remedy="Mend cells like #DIV/0! and #N/A, or empty them.",
+        )
+    return pa.Table.from_batches([rows])
 
 
 def _read_duckdb(path: Path, table: str | None) -> Any:

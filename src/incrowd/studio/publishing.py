@@ -28,7 +28,7 @@ _SIGNS = {
     "rho": "ρ",
     "selection_epsilon": "ε₁ for choosing levels",
 }
-_FILES = ("certificate.json", "report.html", "release.csv", "release.parquet", "combined.csv", "combined.parquet")
+_CERTIFICATE = "certificate.json"
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
@@ -154,16 +154,16 @@ def archive(folders: Folders, name: str, scratch: Path) -> tuple[str, Path]:
     folder = _release(folders, name)
     handle, place = tempfile.mkstemp(dir=scratch, suffix=".zip")
     with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        beside = sorted(f"views/{path.name}" for path in (folder / "views").glob("*.parquet"))
-        for part in (*_FILES, *beside):
-            if _is_file(folders, folder / part, largest=None):
-                packed.write(folder / part, f"{folder.name}/{part}")
+        for part in (_CERTIFICATE, *sorted(_dictionary(api.read_certificate(folder).get("files")))):
+            path = folder / part  # a forged certificate may name any place
+            if path.is_relative_to(folder) and _is_file(folders, path, largest=None):
+                packed.write(path, f"{folder.name}/{part}")
     return f"{folder.name}.zip", Path(place)
 
 
 def _release(folders: Folders, name: str) -> Path:
     folder = folders.inside(name)
-    if not _is_file(folders, folder / "certificate.json"):
+    if not _is_file(folders, folder / _CERTIFICATE):
         raise InputError(
             "This folder holds no release.", code="release-unreadable", remedy="Choose one with a certificate.json."
         )

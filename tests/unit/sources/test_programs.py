@@ -13,7 +13,7 @@ import incrowd
 from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, IntegerRange
 from incrowd.sources import open_source
-from incrowd.sources.programs import value_labels
+from incrowd.sources.programs import read_program, value_labels
 
 PEOPLE = pd.DataFrame({"sex": [1.0, 2.0, 2.0, None], "town": ["Ulm", "Köln", "Ulm", "Ulm"], "age": [30, 41, 41, 7]})
 LABELS = {"sex": {1: "male", 2: "female"}}
@@ -79,6 +79,38 @@ def write_workbook(path, sheets):
 def test_a_workbook_of_one_sheet(tmp_path):
     write_workbook(tmp_path / "people.xlsx", ["people"])
     assert counted(tmp_path / "people.xlsx") == EXPECTED
+
+
+def write_sheet(path, rows):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+def test_no_cell_of_a_sheet_is_lost_because_others_are_of_another_kind(tmp_path):
+    """A column that holds numbers for 1,500 rows, then texts."""
+    write_sheet(tmp_path / "x.xlsx", [["a"], *([n] for n in range(1500)), *(["none"] for _ in range(5))])
+    read = read_program(tmp_path / "x.xlsx", None)
+    assert read["a"].null_count == 0
+    assert read["a"].to_pylist()[-1] == "none"
+
+
+@pytest.mark.parametrize(
+    ("rows", "code"),
+    [
+        ([["a", "a"], [1, 2]], "data-format"),
+        ([["a", None], [1, 2]], "data-format"),
+        ([["a"], [1], ["#DIV/0!"], [3]], "data-unreadable"),
+    ],
+)
+def test_a_sheet_with_doubtful_names_or_cells_is_refused(tmp_path, rows, code):
+    write_sheet(tmp_path / "x.xlsx", rows)
+    with pytest.raises(DataError) as caught:
+        read_program(tmp_path / "x.xlsx", None)
+    assert caught.value.code == code
 
 
 def test_of_several_sheets_one_is_named(tmp_path):
