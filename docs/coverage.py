@@ -14,15 +14,15 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from incrowd import api
 from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Estimates, Publication
+from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.certificate import AnyCertificate
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimatedCell, EstimateOptions, Estimates
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.papers.examples.census import write_census
 from incrowd.policy import Policy
@@ -40,15 +40,15 @@ MECHANISMS = {
     "generalization": "mechanism: generalization, require: {k: 5}, suppression: 0.1",
     "generalization, local": "mechanism: generalization, require: {k: 100}, recoding: local",
 }
-Ends = Callable[[Any], tuple[float, float]]
+Ends = Callable[[EstimatedCell], tuple[float, float]]
 
 
-def stated(row: Any) -> tuple[float, float]:
+def stated(row: EstimatedCell) -> tuple[float, float]:
     """The interval of a row."""
     return row.low, row.high
 
 
-def bare(row: Any) -> tuple[float, float]:
+def bare(row: EstimatedCell) -> tuple[float, float]:
     """What once was read out of a row: the estimate and 1.96 standard errors, of what was published alone."""
     estimate, error = row.estimate or 0.0, row.standard_error or 0.0
     return estimate - 1.96 * error, estimate + 1.96 * error
@@ -129,12 +129,12 @@ def drawn(text: str, releases: int) -> Iterator[tuple[Histogram, Callable[..., E
 
         def estimate(
             by: Sequence[str],
+            options: EstimateOptions,
             *,
             said: AnyCertificate = said,
             published: Publication = made.publication,
-            **options: Any,
         ) -> Estimates:
-            return mechanism.estimate(said, published, by, **options)
+            return mechanism.estimate(said, published, by, options)
 
         yield truth, estimate
 
@@ -144,11 +144,11 @@ def covered(text: str, releases: int, ends: Ends = stated, *, total: bool = Fals
     held: dict[int, list[bool]] = {1: [], 2: []}
     widths: dict[int, list[float]] = {1: [], 2: []}
     for truth, estimate in drawn(text, releases):
-        known = {"total": (truth.total, truth.total)} if total else {}
+        known = EstimateOptions(total=(truth.total, truth.total)) if total else NO_OPTIONS
         for size in (1, 2):
             for by in combinations(truth.names, size):
                 counts = _counts(truth, by)
-                for row in estimate(by, **known).rows:
+                for row in estimate(by, known).rows:
                     if row.values not in counts:
                         continue  # a label above those of the table, as local recoding shows
                     low, high = ends(row)

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
     from incrowd.mechanisms.base import Concern as Concern
-    from incrowd.mechanisms.base import Estimates as Estimates
     from incrowd.mechanisms.certificate import AnyCertificate as AnyCertificate
+    from incrowd.mechanisms.estimates import Estimates as Estimates
     from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
     from incrowd.mechanisms.sample.advice import Advice as Advice
     from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample

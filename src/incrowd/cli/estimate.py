@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from incrowd.api import Estimates
-
-_MOST_ODDS = 12
 
 
 @click.command()
@@ -75,25 +73,7 @@ def _show(console: Console, table: Estimates) -> None:
         for row in rows:
             shown.add_row(*map(safe, row))
         console.print(shown)
-    if getattr(table, "association", None) is not None:
+    if table.remarks():
         console.print()
-        _show_association(console, table.association)  # type: ignore[attr-defined]
-    for note in table.notes:
+    for note in (*table.remarks(), *table.notes):
         console.print(safe(note), soft_wrap=True)
-
-
-def _show_association(console: Console, found: Any) -> None:
-    console.print(
-        f"independence: χ² = {found.chi_square:.4g} with {found.degrees} degrees of freedom, p = {found.p_value:.3g} "
-        f"({found.test})"
-    )
-    for odds in found.odds_ratios[:_MOST_ODDS]:
-        ratio = "not estimable"
-        if odds.odds_ratio is not None:
-            ratio = f"{odds.odds_ratio:.4g} (95% from {odds.low:.4g} to {odds.high:.4g})"
-        pair = "; ".join(
-            " against ".join("(missing)" if v is None else safe(v) for v in side) for side in (odds.first, odds.second)
-        )
-        console.print(f"odds ratio of {pair}: {ratio}", soft_wrap=True)
-    if len(found.odds_ratios) > _MOST_ODDS:
-        console.print(f"and {len(found.odds_ratios) - _MOST_ODDS} more odds ratios (--json)")

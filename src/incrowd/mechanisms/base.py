@@ -17,8 +17,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from incrowd.core.errors import InternalError
-from incrowd.mechanisms.certificate import AnyCertificate, Certificate, MechanismT, PromiseT, Statement, Together
-from incrowd.mechanisms.estimates import Estimates as Estimates  # noqa: PLC0414
+from incrowd.mechanisms.certificate import (
+    AnyCertificate,
+    Certificate,
+    MechanismT,
+    PromiseT,
+    StatedMechanism,
+    StatedPromise,
+    Statement,
+    Together,
+)
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.policy.release import ReleaseSection
 
 if TYPE_CHECKING:
@@ -36,7 +45,8 @@ SectionT = TypeVar("SectionT", bound=ReleaseSection)
 SettingsT = TypeVar("SettingsT")
 PreparedT = TypeVar("PreparedT")
 OutcomeT = TypeVar("OutcomeT")
-StatementT = TypeVar("StatementT", bound=Statement[Any, Any])
+OutcomeT_co = TypeVar("OutcomeT_co", covariant=True)
+StatementT_co = TypeVar("StatementT_co", bound=Statement[StatedPromise, StatedMechanism], covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +63,7 @@ class Publication:
 
 
 @dataclass(frozen=True, eq=False)
-class Made(Generic[OutcomeT, StatementT]):
+class Made(Generic[OutcomeT_co, StatementT_co]):
     """A release that was drawn.
 
     Attributes:
@@ -66,14 +76,20 @@ class Made(Generic[OutcomeT, StatementT]):
 
     published: Histogram
     levels: Mapping[str, int]
-    statement: StatementT
-    outcome: OutcomeT
+    statement: StatementT_co
+    outcome: OutcomeT_co
     beside: Mapping[str, bytes] = field(default_factory=dict)
 
     @property
     def publication(self) -> Publication:
         """What others get."""
         return Publication(self.published, self.beside)
+
+    def having(self, outcome: type[OutcomeT]) -> Made[OutcomeT, StatementT_co]:
+        """The same, with an outcome of a known type, for mechanisms that have several."""
+        if not isinstance(self.outcome, outcome):
+            raise InternalError("a draw had another outcome than its settings ask for")
+        return Made(self.published, self.levels, self.statement, self.outcome, self.beside)
 
 
 @dataclass(frozen=True)
@@ -234,7 +250,10 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
 
     @abstractmethod
     def columns_needed(
-        self, certificate: Certificate[PromiseT, MechanismT], by: Sequence[str] = (), **options: Any
+        self,
+        certificate: Certificate[PromiseT, MechanismT],
+        by: Sequence[str] = (),
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Iterable[str]:
         """The columns that `check_table` looks at and, if some are asked for, `estimate`: they are given no others."""
 
@@ -244,7 +263,7 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         certificate: Certificate[PromiseT, MechanismT],
         published: Publication,
         by: Sequence[str],
-        **options: Any,
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Estimates:
         """A cross-tabulation of the population from what is published; the columns are there."""
 

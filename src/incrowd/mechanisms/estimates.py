@@ -23,6 +23,29 @@ HEADINGS = {"estimate": "people", "standard_error": "± standard error", "crowds
 
 
 @dataclass(frozen=True)
+class EstimateOptions:
+    """What else an estimate is asked for. `Mechanism.estimate_options` names those that a mechanism has.
+
+    Attributes:
+        mean: a column whose mean is wanted in each group.
+        total: an interval for the number of people of all cells, if it is known.
+        method: how to undo a randomisation.
+    """
+
+    mean: str | None = None
+    total: tuple[int, int] | None = None
+    method: str | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The names of those that are given."""
+        return [name for name, value in vars(self).items() if value is not None]
+
+
+NO_OPTIONS = EstimateOptions()
+
+
+@dataclass(frozen=True)
 class EstimatedCell:
     """One cell of a cross-tabulation.
 
@@ -65,7 +88,7 @@ class Estimates:
     """
 
     by: tuple[str, ...]
-    rows: tuple[Any, ...]
+    rows: tuple[EstimatedCell, ...]
     notes: tuple[str, ...]
     means: tuple[GroupMean, ...] = ()
 
@@ -114,13 +137,16 @@ class Estimates:
 
     def __repr__(self) -> str:
         parts = [_text(*table) for table in self.tables(_MOST_SHOWN)]
-        return "\n".join([*parts, *self._more(), *self.notes])
+        return "\n".join([*parts, *self._more(), *self.remarks(), *self.notes])
 
     def _repr_html_(self) -> str:
         parts = [_html(*table) for table in self.tables(_MOST_SHOWN)]
-        return (
-            "<div>" + "".join([*parts, *(f"<p>{escape(text)}</p>" for text in (*self._more(), *self.notes))]) + "</div>"
-        )
+        texts = (*self._more(), *self.remarks(), *self.notes)
+        return "<div>" + "".join([*parts, *(f"<p>{escape(text)}</p>" for text in texts)]) + "</div>"
+
+    def remarks(self) -> list[str]:
+        """What else was found, in sentences."""
+        return []
 
     def _more(self) -> list[str]:
         return [f"and {len(self.rows) - _MOST_SHOWN:,} more rows"] if len(self.rows) > _MOST_SHOWN else []
@@ -141,7 +167,7 @@ class Picture:
         return Path(path)
 
 
-def _shown(by: Sequence[str], rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
+def _shown(by: Sequence[str], rows: Sequence[EstimatedCell | GroupMean]) -> tuple[list[str], list[list[str]]]:
     """Headings and texts; columns that say nothing are left out."""
     names = [field.name for field in fields(rows[0])][1:] if rows else []
     numbers = [name for name in names if name == "estimate" or any(getattr(row, name) is not None for row in rows)]
@@ -155,9 +181,9 @@ def _shown(by: Sequence[str], rows: Sequence[Any]) -> tuple[list[str], list[list
     ]
 
 
-def _figure(row: Any, name: str) -> str:
+def _figure(row: EstimatedCell | GroupMean, name: str) -> str:
     value = getattr(row, name)
-    if name == "estimate" and value is None:
+    if isinstance(row, EstimatedCell) and name == "estimate" and value is None:
         return range_text(row.low, row.high)
     if value is None:
         return "—"

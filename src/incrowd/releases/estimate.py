@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from incrowd.core.errors import ParameterError
-from incrowd.mechanisms.base import Estimates, Publication, all_columns
+from incrowd.mechanisms.base import Publication, all_columns
 from incrowd.mechanisms.certificate import AnyCertificate
+from incrowd.mechanisms.estimates import EstimateOptions, Estimates
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.releases.release import Release
@@ -29,10 +30,10 @@ def estimate(
     How to estimate can be said for randomised releases only; of these the number of people is known.
     """
     ends = None if total is None else (require_count("total", total, 0),) * 2
-    options = {k: v for k, v in (("method", method), ("mean", mean), ("total", ends)) if v is not None}
+    options = EstimateOptions(mean, ends, method)
 
     def needed(certificate: AnyCertificate) -> Iterable[str]:
-        return mechanism_named(certificate.mechanism.name).columns_needed(certificate, by, **options)
+        return mechanism_named(certificate.mechanism.name).columns_needed(certificate, by, options)
 
     if isinstance(published, Release):
         certificate = published.certified
@@ -48,13 +49,13 @@ def estimate(
             remedy=f"It has: {', '.join(known)}.",
         )
     kind = mechanism_named(certificate.mechanism.name)
-    unfit = [name for name in options if name not in kind.estimate_options]
+    unfit = [name for name in options.given if name not in kind.estimate_options]
     if unfit:
         raise ParameterError(
             f"The option {unfit[0]!r} has no meaning for a release by {kind.title.lower()}.",
             code="parameter-combination",
             remedy="Leave it out.",
         )
-    found = kind.estimate(certificate, publication, list(dict.fromkeys(by)), **options)
+    found = kind.estimate(certificate, publication, list(dict.fromkeys(by)), options)
     said = [note for note in (certificate.promise.void,) if note is not None]
     return replace(found, notes=(*said, *Persons.in_certificate(certificate).counted, *found.notes))

@@ -37,7 +37,8 @@ MECHANISM = '''
 
 from __future__ import annotations
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, all_columns
+from incrowd.mechanisms.base import Check, FormField, Made, Mechanism, all_columns
+from incrowd.mechanisms.estimates import EstimatedCell, Estimates
 from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.threshold.section import Threshold
 
@@ -87,7 +88,7 @@ class ThresholdMechanism(Mechanism):
     def settled_again(self, certificate):
         return certificate.mechanism.k
 
-    def columns_needed(self, certificate, by=(), **options):
+    def columns_needed(self, certificate, by=(), options=None):
         return all_columns(certificate)
 
     def check_table(self, certificate, published):
@@ -95,9 +96,9 @@ class ThresholdMechanism(Mechanism):
         yield Check("every group has k records", bool((table.counts >= k).all()))
         yield Check("k stands beside the table", published.beside["notes/k.txt"] == b"%d" % k)
 
-    def estimate(self, certificate, published, by, **options):
+    def estimate(self, certificate, published, by, options):
         groups = published.table.project(by)
-        rows = tuple(int(count) for count in groups.counts)
+        rows = tuple(EstimatedCell((), count, 0.0, count, count) for count in groups.counts.tolist())
         return Estimates(tuple(by), rows, ())
 
     def told(self, settings, made):
@@ -140,7 +141,7 @@ shutil.copytree(sys.argv[1], forged)
 print(json.dumps({
     "published": release.histogram.total,
     "failed": [check.name for check in found.checks if not check.holds],
-    "estimate": api.estimate(sys.argv[1], by=["sex"]).rows,
+    "estimate": [row.estimate for row in api.estimate(sys.argv[1], by=["sex"]).rows],
     "form": api.mechanism_forms()["threshold"]["fields"],
     "schema": "Threshold" in Policy.json_schema()["$defs"],
     "certificate": "ThresholdCertificate" in api.certificate_schema()["$defs"],

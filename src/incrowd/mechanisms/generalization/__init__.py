@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from incrowd.mechanisms.base import Check, Estimates, FormField, Made, Mechanism, Publication, Tell
+from incrowd.mechanisms.base import Check, FormField, Made, Mechanism, Publication, Tell, all_columns
 from incrowd.mechanisms.certificate import Together
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.stated import (
     GeneralizationCertificate,
@@ -120,18 +121,21 @@ class GeneralizationMechanism(
         return check_table(certificate, published.table)
 
     def columns_needed(
-        self, certificate: GeneralizationCertificate, by: Sequence[str] = (), **options: Any
+        self, certificate: GeneralizationCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
     ) -> Iterable[str]:
-        from incrowd.mechanisms.generalization.state import columns_needed
-
-        return columns_needed(certificate, by, **options)
+        del by, options
+        return all_columns(certificate)  # groups are made of all of them
 
     def estimate(
-        self, certificate: GeneralizationCertificate, published: Publication, by: Sequence[str], **options: Any
+        self,
+        certificate: GeneralizationCertificate,
+        published: Publication,
+        by: Sequence[str],
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Estimates:
         from incrowd.mechanisms.generalization.estimate import estimate
 
-        return estimate(certificate, published.table, by, **options)
+        return estimate(certificate, published.table, by, mean=options.mean, total=options.total)
 
     def told(self, settings: GeneralizationSettled, made: Made[GeneralizationOutcome, GeneralizationStatement]) -> Told:
         from incrowd.mechanisms.generalization.told import told

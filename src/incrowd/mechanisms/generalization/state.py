@@ -7,7 +7,6 @@ ratio and every requirement is recomputed from the table alone, with the priors 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
@@ -76,11 +75,6 @@ def settled_again(certificate: GeneralizationCertificate) -> GeneralizationSettl
         local=said.release.recoding == "local",
     )
     return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping, said.persons)
-
-
-def columns_needed(certificate: GeneralizationCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
-    """Groups are made of all columns."""
-    return all_columns(certificate)
 
 
 def check_table(certificate: GeneralizationCertificate, table: Histogram) -> Iterator[Check]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from incrowd.mechanisms.base import (
     Check,
     ComparedSection,
     Concern,
-    Estimates,
     FormField,
     Made,
     Mechanism,
@@ -17,6 +16,7 @@ from incrowd.mechanisms.base import (
     Tell,
 )
 from incrowd.mechanisms.certificate import Together
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.pram.section import Pram
 from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramCertificate, PramStatement
 
@@ -116,17 +116,23 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
 
         return check_table(certificate, published.table)
 
-    def columns_needed(self, certificate: PramCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(
+        self, certificate: PramCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
+    ) -> Iterable[str]:
         from incrowd.mechanisms.pram.state import columns_needed
 
-        return columns_needed(certificate, by, **options)
+        return columns_needed(certificate, by, options.mean)
 
     def estimate(
-        self, certificate: PramCertificate, published: Publication, by: Sequence[str], **options: Any
+        self,
+        certificate: PramCertificate,
+        published: Publication,
+        by: Sequence[str],
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Estimates:
-        from incrowd.mechanisms.pram.estimate import estimate
+        from incrowd.mechanisms.pram.estimate import reconstruct
 
-        return estimate(certificate, published.table, by, **options)
+        return reconstruct(certificate, published.table, by, options.method, options.mean)
 
     def told(self, settings: PramSettled, made: Made[Histogram | None, PramStatement]) -> Told:
         from incrowd.mechanisms.pram.told import told

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from incrowd.core.numbers import count, number
 from incrowd.mechanisms.pram.inversion import Floats
 from incrowd.theory.intervals import NORMAL_95
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 400
 _MOST_RELEASED = 10_000
+_MOST_TOLD = 12
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,14 @@ class OddsRatio:
     low: float | None
     high: float | None
 
+    def __str__(self) -> str:
+        pair = "; ".join(
+            " against ".join("(missing)" if v is None else v for v in side) for side in (self.first, self.second)
+        )
+        if self.odds_ratio is None or self.low is None or self.high is None:
+            return f"odds ratio of {pair}: not estimable"
+        return f"odds ratio of {pair}: {number(self.odds_ratio)} (95% from {number(self.low)} to {number(self.high)})"
+
 
 @dataclass(frozen=True)
 class Association:
@@ -78,6 +88,18 @@ class Association:
     p_value: float
     test: str
     odds_ratios: tuple[OddsRatio, ...]
+
+    def sentences(self) -> list[str]:
+        """The test, and the first odds ratios."""
+        more = len(self.odds_ratios) - _MOST_TOLD
+        return [
+            (
+                f"independence: χ² = {number(self.chi_square)} with {self.degrees} degrees of freedom, "
+                f"p = {number(self.p_value, 3)} ({self.test})"
+            ),
+            *(str(odds) for odds in self.odds_ratios[:_MOST_TOLD]),
+            *([f"and {count(more, 'more odds ratio', 'more odds ratios')} (--json)"] if more > 0 else []),
+        ]
 
 
 def associate(whole: Tabulation, estimate: Floats, labels: Sequence[Sequence[str | None]]) -> Association | None:
@@ -123,12 +145,12 @@ def _wald(whole: Tabulation, estimate: Floats, coefficients: Floats) -> tuple[fl
     covariance = (scaled - np.outer(shares.ravel(), shares.ravel())) / records
     inner = [(i, j) for i in range(len(rows) - 1) for j in range(len(columns) - 1)]
     jacobian = np.zeros((len(inner), estimate.size))
-    for number, (i, j) in enumerate(inner):
+    for place, (i, j) in enumerate(inner):
         slope = np.zeros_like(shares)
         slope[i, :] -= columns[j]
         slope[:, j] -= rows[i]
         slope[i, j] += 1.0
-        jacobian[number] = slope.ravel()
+        jacobian[place] = slope.ravel()
     departure = np.array([shares[i, j] - rows[i] * columns[j] for i, j in inner])
     spread = jacobian @ covariance @ jacobian.T
     return float(departure @ np.linalg.pinv(spread, hermitian=True) @ departure), len(inner)

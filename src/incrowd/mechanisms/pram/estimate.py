@@ -15,14 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from incrowd.core.errors import ParameterError
-from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
-from incrowd.mechanisms.estimates import Estimates, GroupMean
+from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.pram.association import Association, associate
 from incrowd.mechanisms.pram.blocks import Block, backward, fold
 from incrowd.mechanisms.pram.inversion import Floats, General, Inversion, KeptAxis, invert, likeliest
@@ -41,7 +39,7 @@ _FEWEST_ERRORS = 3.0  # a group not known to be so far from empty has no mean: t
 
 
 @dataclass(frozen=True)
-class PramEstimate:
+class PramEstimate(EstimatedCell):
     """One cell of a cross-tabulation.
 
     Attributes:
@@ -53,11 +51,8 @@ class PramEstimate:
         em: the likeliest number, never below zero, if it was asked for or is quickly found.
     """
 
-    values: tuple[str | None, ...]
     estimate: float
     standard_error: float
-    low: float
-    high: float
     em: float | None
 
 
@@ -74,6 +69,10 @@ class PramEstimates(Estimates):
     records: int
     em_gap: float | None
     association: Association | None
+
+    def remarks(self) -> list[str]:
+        """How two columns go together."""
+        return [] if self.association is None else self.association.sentences()
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,10 +388,3 @@ def _squares(whole: Tabulation, first: Floats, second: Floats) -> tuple[Floats, 
         part = Tabulation(whole.by[:last], whole.axes, groups, shown, whole.sizes[:last])
         found.append(part.arranged(groups))
     return found[0], found[1], found[2]
-
-
-def estimate(certificate: PramCertificate, table: Histogram, by: Sequence[str], **options: Any) -> Estimates:
-    """Statistics of the table before it was randomised."""
-    from incrowd.mechanisms.pram.estimate import reconstruct
-
-    return reconstruct(certificate, table, by, **options)

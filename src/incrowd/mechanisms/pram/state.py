@@ -176,11 +176,11 @@ def _needed(certificate: PramCertificate, section: Pram) -> int:
     return certificate.mechanism.records
 
 
-def columns_needed(certificate: PramCertificate, by: Sequence[str] = (), **options: Any) -> list[str]:
+def columns_needed(certificate: PramCertificate, by: Sequence[str], mean: str | None) -> list[str]:
     """Records are only counted; estimates need what is asked for, and what was redrawn together with it."""
     from incrowd.mechanisms.pram.estimate import columns_of
 
-    mean, invariant = options.get("mean"), certificate.mechanism.invariant
+    invariant = certificate.mechanism.invariant
     return columns_of(blocks_of(certificate), [*by, *([] if mean is None else [mean])], invariant=invariant)
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from incrowd.mechanisms.base import (
     Check,
     ComparedSection,
     Concern,
-    Estimates,
     FormField,
     Made,
     Mechanism,
@@ -18,6 +17,7 @@ from incrowd.mechanisms.base import (
     Tell,
 )
 from incrowd.mechanisms.certificate import Together
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.sample.section import Sample
 from incrowd.mechanisms.sample.stated import (
     SampleCertificate,
@@ -120,17 +120,23 @@ class SampleMechanism(
 
         return check_table(certificate, published.table)
 
-    def columns_needed(self, certificate: SampleCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(
+        self, certificate: SampleCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
+    ) -> Iterable[str]:
         from incrowd.mechanisms.sample.state import columns_needed
 
-        return columns_needed(certificate, by, **options)
+        return columns_needed(certificate, by, options.mean)
 
     def estimate(
-        self, certificate: SampleCertificate, published: Publication, by: Sequence[str], **options: Any
+        self,
+        certificate: SampleCertificate,
+        published: Publication,
+        by: Sequence[str],
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Estimates:
         from incrowd.mechanisms.sample.estimate import estimate
 
-        return estimate(certificate, published.table, by, **options)
+        return estimate(certificate, published.table, by, mean=options.mean, total=options.total)
 
     def told(self, settings: SampleSettled, made: Made[SampleOutcome, SampleStatement]) -> Told:
         from incrowd.mechanisms.sample.told import told

@@ -174,9 +174,8 @@ def settled_again(certificate: SampleCertificate) -> SampleSettled:
     return SampleSettled(asked, (), certificate.mechanism.levels)
 
 
-def columns_needed(certificate: SampleCertificate, by: Sequence[str] = (), **options: Any) -> list[str]:
+def columns_needed(certificate: SampleCertificate, by: Sequence[str], mean: str | None) -> list[str]:
     """Rounded columns, and those asked for."""
-    mean = options.get("mean")
     return [*section_of(certificate, Sample).rounding, *by, *([] if mean is None else [mean])]
 
 

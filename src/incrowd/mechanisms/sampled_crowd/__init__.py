@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from incrowd.mechanisms.base import Check, ComparedSection, Estimates, FormField, Made, Mechanism, Publication, Tell
+from incrowd.mechanisms.base import Check, ComparedSection, FormField, Made, Mechanism, Publication, Tell, all_columns
 from incrowd.mechanisms.certificate import Together
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdCertificate,
@@ -118,8 +119,8 @@ class SampledCrowdMechanism(
         from incrowd.mechanisms.sampled_crowd.tree.draw import draw_tree
 
         if isinstance(settings, CrowdSettled):
-            return draw(settings, prepared, source)  # type: ignore[return-value]
-        return draw_tree(settings, prepared, source)  # type: ignore[return-value]
+            return draw(settings, prepared, source)
+        return draw_tree(settings, prepared, source)
 
     def check_promise(self, certificate: CrowdCertificate) -> Iterator[Check]:
         from incrowd.mechanisms.sampled_crowd import state
@@ -146,20 +147,25 @@ class SampledCrowdMechanism(
             return trees.check_table(certificate, published)
         return state.check_table(certificate, published.table)
 
-    def columns_needed(self, certificate: CrowdCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
-        from incrowd.mechanisms.sampled_crowd.state import columns_needed
-
-        return columns_needed(certificate, by, **options)
+    def columns_needed(
+        self, certificate: CrowdCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
+    ) -> Iterable[str]:
+        del by, options
+        return all_columns(certificate)  # crowds are made of all of them
 
     def estimate(
-        self, certificate: CrowdCertificate, published: Publication, by: Sequence[str], **options: Any
+        self,
+        certificate: CrowdCertificate,
+        published: Publication,
+        by: Sequence[str],
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Estimates:
         from incrowd.mechanisms.sampled_crowd.estimate import estimate
         from incrowd.mechanisms.sampled_crowd.tree.estimate import estimate_tree
 
         if _is_tree(certificate):
-            return estimate_tree(certificate, published, by, **options)
-        return estimate(certificate, published.table, by, **options)
+            return estimate_tree(certificate, published, by, options)
+        return estimate(certificate, published.table, by, mean=options.mean, total=options.total)
 
     def told(self, settings: AnySettled, made: AnyMade) -> Told:
         from incrowd.mechanisms.sampled_crowd.told import told
@@ -193,12 +199,17 @@ class SampledCrowdMechanism(
         *,
         void: str | None,
     ) -> dict[str, bytes]:
-        from incrowd.mechanisms.sampled_crowd import report
+        from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
+        from incrowd.mechanisms.sampled_crowd.report import internal_report
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
         from incrowd.mechanisms.sampled_crowd.tree import report as trees
-        from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
+        from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 
-        page: Any = trees if isinstance(settings, TreeSettled) else report
-        return {"report.html": page.internal_report(policy, attributes, settings, table, made, void=void)}
+        if isinstance(settings, CrowdSettled):
+            page = internal_report(policy, attributes, settings, table, made.having(CrowdOutcome), void=void)
+        else:
+            page = trees.internal_report(policy, attributes, settings, table, made.having(TreeOutcome), void=void)
+        return {"report.html": page}
 
 
 def _is_tree(certificate: CrowdCertificate) -> bool:

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
 
 from incrowd.core.numbers import grown
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Check,
-    all_columns,
     published_attributes,
     section_of,
 )
@@ -182,11 +180,6 @@ def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
         (),
         {},
     )
-
-
-def columns_needed(certificate: CrowdCertificate, by: Sequence[str] = (), **_: Any) -> list[str]:  # noqa: ARG001
-    """Crowds are made of all columns."""
-    return all_columns(certificate)
 
 
 def check_table(certificate: CrowdCertificate, table: Histogram) -> Iterator[Check]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from incrowd.core.errors import InternalError
 from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
@@ -16,9 +15,7 @@ from incrowd.recoding.fidelity import Told, spread
 def told(settings: CrowdSettled | TreeSettled, made: Made[CrowdOutcome | TreeOutcome, CrowdStatement]) -> Told:
     """Those of boxes are spread by the one-way tables, too, and raked to them."""
     if isinstance(settings, TreeSettled):
-        if not isinstance(made.outcome, TreeOutcome):
-            raise InternalError("a tree came out where none was grown")
-        crowd, outcome = settings.crowd, made.outcome
+        crowd, outcome = settings.crowd, made.having(TreeOutcome).outcome
         return Spreading.of(outcome.tree, outcome.one_way, made.published, crowd.k, crowd.beta).table
     covers = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in settings.attributes}
     return spread(made.published, covers, settings.crowd.beta)

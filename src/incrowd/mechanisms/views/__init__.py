@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from incrowd.mechanisms.base import (
     Check,
     ComparedSection,
-    Estimates,
     FormField,
     Made,
     Mechanism,
@@ -17,6 +16,7 @@ from incrowd.mechanisms.base import (
     all_columns,
 )
 from incrowd.mechanisms.certificate import Together
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.views.section import Views
 from incrowd.mechanisms.views.stated import (
     ViewsCertificate,
@@ -134,16 +134,23 @@ class ViewsMechanism(
 
         return check_table(certificate, published)
 
-    def columns_needed(self, certificate: ViewsCertificate, by: Sequence[str] = (), **options: Any) -> Iterable[str]:
+    def columns_needed(
+        self, certificate: ViewsCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
+    ) -> Iterable[str]:
         del by, options
         return all_columns(certificate)
 
     def estimate(
-        self, certificate: ViewsCertificate, published: Publication, by: Sequence[str], **options: Any
+        self,
+        certificate: ViewsCertificate,
+        published: Publication,
+        by: Sequence[str],
+        options: EstimateOptions = NO_OPTIONS,
     ) -> Estimates:
         from incrowd.mechanisms.views.estimate import estimate
 
-        return estimate(certificate, published, by, **options)
+        del options
+        return estimate(certificate, published, by)
 
     def told(self, settings: ViewsSettled, made: Made[ViewsOutcome, ViewsStatement]) -> Told:
         from incrowd.mechanisms.views.told import told

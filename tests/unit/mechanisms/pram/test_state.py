@@ -14,6 +14,7 @@ from incrowd import api
 from incrowd.core.errors import DataError, GuaranteeError, InputError, ParameterError, PolicyError, RelationError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.estimates import EstimateOptions
 from incrowd.mechanisms.pram import settle as pram_settle
 from incrowd.mechanisms.pram import state as pram_statement
 from incrowd.mechanisms.pram.draw import collected
@@ -506,7 +507,7 @@ release: {mechanism: pram, rho: 0.8, beta: 0.25}
     errors, naive, means = [], [], []
     for seed in range(150):
         made = mechanism.draw(settings, prepared, RandomSource.seeded(seed))
-        found = mechanism.estimate(certificate, made.publication, ["sex"], mean="n", method="inverse")
+        found = mechanism.estimate(certificate, made.publication, ["sex"], EstimateOptions(mean="n", method="inverse"))
         (row,) = [row for row in found.rows if row.values == ("f",)]
         (group,) = [group for group in found.means if group.values == ("f",)]
         errors.append((row.estimate - women) / row.standard_error)

@@ -18,7 +18,7 @@ import numpy as np
 
 from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.base import Publication
-from incrowd.mechanisms.estimates import EstimatedCell, Estimates
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimatedCell, EstimateOptions, Estimates
 from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
 from incrowd.mechanisms.sampled_crowd.tree.state import tree_of
@@ -37,13 +37,10 @@ def estimate_tree(
     certificate: CrowdCertificate,
     published: Publication,
     by: Sequence[str],
-    *,
-    mean: str | None = None,
-    total: tuple[int, int] | None = None,
-    **_: Any,
+    options: EstimateOptions = NO_OPTIONS,
 ) -> Estimates:
     """A cross-tabulation by some columns, on their own values."""
-    if mean is not None or total is not None:
+    if options.given:
         raise ParameterError(
             "From a tree, counts alone are estimated: no means, and with no total from elsewhere.",
             code="parameter-combination",
