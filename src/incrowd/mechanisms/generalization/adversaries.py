@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, field_validator, model_validator
 
@@ -16,6 +16,10 @@ from incrowd.policy.values import FrozenMap, read_value
 
 MISSING = "(missing)"
 """How the missing value is called in priors, shapes and predicates."""
+
+Family = Literal["values", "negations", "subsets"]
+Group = tuple[str, ...] | Mapping[str, tuple[str, ...]] | Mapping[str, float]
+"""Values as a policy lists them, all but those under 'not', or the numbers 'from' one 'to' another."""
 
 UNKNOWN = (
     "say what is known of her: 'prior', 'earlier_table', 'shape' or 'stubbornness'. Against someone of whom nothing is "
@@ -54,7 +58,7 @@ def _predicates(raw: Any) -> Any:
         return raw
     if not isinstance(raw, Mapping) or not raw:
         raise ValueError(f"must be {', '.join(map(repr, FAMILIES))} or groups of values by their names")
-    groups: dict[str, Any] = {}
+    groups: dict[str, Group] = {}
     for name, values in raw.items():
         negated = isinstance(values, Mapping) and set(values) == {"not"}
         group = listed(values["not"] if negated else values)
@@ -81,26 +85,32 @@ def _interval(name: str, raw: Mapping[str, Any]) -> Mapping[str, float]:
     return FrozenMap(found)
 
 
-def named_values(group: Any, labels: Sequence[str]) -> tuple[str, ...]:
+def named_values(group: Group, labels: Sequence[str]) -> tuple[str, ...]:
     """The values that a group of a policy has: those listed, or those between two numbers; see `negated` for others."""
     if not isinstance(group, Mapping):
         return tuple(group)
-    if "not" in group:
-        return tuple(group["not"])
-    low, high = group.get("from", float("-inf")), group.get("to", float("inf"))
+    excluded = group.get("not")
+    if isinstance(excluded, tuple):
+        return excluded
+    low, high = _end(group, "from", float("-inf")), _end(group, "to", float("inf"))
     return tuple(label for label in labels if (number := _number(label)) is not None and low <= number <= high)
 
 
-def negated(group: Any) -> bool:
+def _end(group: Mapping[str, tuple[str, ...]] | Mapping[str, float], key: str, default: float) -> float:
+    end = group.get(key, default)
+    return end if isinstance(end, float) else default
+
+
+def negated(group: Group) -> bool:
     """Whether a group of a policy is made of all values but those named."""
     return isinstance(group, Mapping) and "not" in group
 
 
-def _in_words(group: Any) -> str:
+def _in_words(group: Group) -> str:
     if not isinstance(group, Mapping):
         return " or ".join(group)
     if negated(group):
-        return f"other than {' or '.join(group['not'])}"
+        return f"other than {' or '.join(named_values(group, ()))}"
     return " ".join(f"{key} {group[key]:g}" for key in ("from", "to") if key in group)
 
 
@@ -111,7 +121,7 @@ def _number(label: str) -> float | None:
         return None
 
 
-FAMILIES = ("values", "negations", "subsets")
+FAMILIES: tuple[str, ...] = get_args(Family)
 
 _NUMBERS = {"type": "object", "additionalProperties": {"type": "number"}}
 _VALUES = {"type": "array", "items": {"type": ["string", "number", "boolean"]}}
@@ -119,10 +129,12 @@ _BETWEEN = {"type": "object", "properties": {"from": {"type": "number"}, "to": {
 _GROUP = {"anyOf": [_VALUES, {"type": "object", "properties": {"not": _VALUES}, "required": ["not"]}, _BETWEEN]}
 Weights = Annotated[Mapping[str, float], PlainValidator(_weights), WithJsonSchema(_NUMBERS)]
 Shape = Annotated[
-    Any, PlainValidator(_shape), WithJsonSchema({"anyOf": [{"const": "uniform", "type": "string"}, _NUMBERS]})
+    Literal["uniform"] | Mapping[str, float],
+    PlainValidator(_shape),
+    WithJsonSchema({"anyOf": [{"const": "uniform", "type": "string"}, _NUMBERS]}),
 ]
 PredicateSpec = Annotated[
-    Any,
+    Family | Mapping[str, Group],
     PlainValidator(_predicates),
     WithJsonSchema(
         {"anyOf": [{"enum": list(FAMILIES), "type": "string"}, {"type": "object", "additionalProperties": _GROUP}]}
@@ -142,7 +154,9 @@ def _people(raw: Any) -> Any:
 
 
 PeopleSpec = Annotated[
-    Any, PlainValidator(_people), WithJsonSchema({"type": "object", "additionalProperties": _GROUP, "minProperties": 1})
+    Mapping[str, Group],
+    PlainValidator(_people),
+    WithJsonSchema({"type": "object", "additionalProperties": _GROUP, "minProperties": 1}),
 ]
 
 
@@ -256,7 +270,7 @@ class AdversarySpec(Section):
         """The values that she thinks possible."""
         return [label for label in labels if label not in self.knows_not]
 
-    def left(self, group: Any, labels: Sequence[str]) -> list[str]:
+    def left(self, group: Group, labels: Sequence[str]) -> list[str]:
         """What a group of values has of those that she thinks possible."""
         named = named_values(group, labels)
         return [label for label in self.possible(labels) if (label in named) != negated(group)]

@@ -7,31 +7,18 @@ found once more by whoever holds a certificate.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
 
-from incrowd.core.errors import InternalError, PolicyError
+from incrowd.core.errors import PolicyError
 from incrowd.hierarchy import Hierarchy
-from incrowd.mechanisms.generalization import requirements as asked
 from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec
-from incrowd.mechanisms.generalization.section import Generalization, named
+from incrowd.mechanisms.generalization.requirements import GroupSize, Tree
+from incrowd.mechanisms.generalization.section import AboutValues, Generalization, named
 from incrowd.recoding.apart import Concerned
 from incrowd.recoding.demands import Demand
 from incrowd.theory.adversaries import Adversary, DirichletPrior
-from incrowd.theory.beliefs import Predicate
-from incrowd.theory.requirements import (
-    BeliefRatio,
-    BetaLikeness,
-    DeltaDisclosure,
-    DistinctDiversity,
-    EntropyDiversity,
-    KAnonymity,
-    LargestShare,
-    RecursiveDiversity,
-    Requirement,
-    TCloseness,
-)
-
-Tree = Sequence[Sequence[int]]
+from incrowd.theory.beliefs import Predicate, Predicates
+from incrowd.theory.requirements import BeliefRatio
 
 
 def demands_of(
@@ -59,7 +46,7 @@ def demands_of(
     """
     sensitive, labels = list(labels), release.values(labels)
     found = []
-    if rows > 1 and not all(isinstance(spec, asked.GroupSize) for spec in (*release.adversaries, *release.require)):
+    if rows > 1 and not all(isinstance(spec, GroupSize) for spec in (*release.adversaries, *release.require)):
         raise PolicyError(
             "Where a person may have several rows, only the size of groups (k) can be required: other requirements and "
             "beliefs count rows, of which one person can supply all with a value, or several values.",
@@ -67,9 +54,9 @@ def demands_of(
             remedy="Let one row of each person count (people: at_most: 1), or require 'k' alone.",
         )
     for number, spec in enumerate(release.adversaries):
-        asked_about, column = str(release.about(spec, sensitive)), release.column(spec, sensitive)
+        asked_about, column = release.about(spec, sensitive), release.column(spec, sensitive)
         values = _named(labels[column])
-        adversary = _adversary(spec, values, lambda number=number: seen(number))  # type: ignore[misc]
+        adversary = _adversary(spec, values, partial(seen, number))
         predicates = _predicates(spec, values)
         together, possible = _together(spec), None
         if spec.knows_not:
@@ -79,15 +66,13 @@ def demands_of(
         people = _people(spec, hierarchy)
         found.append(Demand(ratio, asked_about, None, together, spec.knowing, possible, people))
     for required in release.require:
+        if isinstance(required, GroupSize):
+            size = required.requirement(rows)
+            found += [Demand(size, None, names) for names in required.sets] or [Demand(size)]
+            continue
         about = release.about(required, sensitive)
-        values = _named(labels[about]) if about is not None else []
-        requirement = _requirement(required, values, about, tree)
-        if isinstance(requirement, KAnonymity):
-            requirement = KAnonymity.of_people(requirement.k, rows)
-        if isinstance(required, asked.GroupSize):
-            found += [Demand(requirement, None, names) for names in required.sets] or [Demand(requirement)]
-        else:
-            found.append(Demand(requirement, about, None, _together(required), required.knowing))
+        requirement = required.requirement(_named(labels[about]), partial(tree, about))
+        found.append(Demand(requirement, about, None, _together(required), required.knowing))
     return tuple(found)
 
 
@@ -105,7 +90,7 @@ def _people(spec: AdversarySpec, hierarchy: Callable[[str], Hierarchy]) -> Conce
     return Concerned(f"people with {spec.whom_in_words}", tuple(found))
 
 
-def _together(spec: Any) -> tuple[str, ...]:
+def _together(spec: AboutValues) -> tuple[str, ...]:
     """The sensitive columns that are looked at together, if these are several."""
     names = named(spec)
     return names if len(names) > 1 else ()
@@ -134,7 +119,7 @@ def _adversary(spec: AdversarySpec, values: Sequence[str], seen: Callable[[], Se
     return Adversary.with_stubbornness(spec.stubbornness or 1.0, known_records=known)
 
 
-def _predicates(spec: AdversarySpec, values: Sequence[str]) -> Any:
+def _predicates(spec: AdversarySpec, values: Sequence[str]) -> Predicates:
     if isinstance(spec.predicates, str):
         return spec.predicates
     possible = spec.possible(values)
@@ -143,26 +128,3 @@ def _predicates(spec: AdversarySpec, values: Sequence[str]) -> Any:
         Predicate(tuple(map(possible.index, spec.left(group, values))), name)
         for name, group in sorted(spec.predicates.items())
     )
-
-
-def _requirement(spec: Any, values: Sequence[str], about: str | None, tree: Callable[[str], Tree]) -> Requirement:
-    match spec:
-        case asked.GroupSize():
-            return KAnonymity(spec.k)
-        case asked.Diversity():
-            return DistinctDiversity(int(spec.l)) if spec.kind == "distinct" else EntropyDiversity(spec.l)
-        case asked.RecursiveDiversitySpec():
-            return RecursiveDiversity(spec.c, spec.l)
-        case asked.Share():
-            named = None if spec.values is None else tuple(map(values.index, spec.values))
-            return LargestShare(spec.alpha, named)
-        case asked.Closeness():
-            if spec.distance != "hierarchical":
-                return TCloseness(spec.t, spec.distance)
-            return TCloseness(spec.t, tuple(tuple(level) for level in tree(str(about))))
-        case asked.Likeness():
-            return BetaLikeness(spec.beta, spec.enhanced)
-        case asked.DisclosureSpec():
-            return DeltaDisclosure(spec.delta)
-        case _:
-            raise InternalError("a policy asks for a requirement that no one knows")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from incrowd.policy.fields import Finding, Members, Section, Text, by_keys, listed, refuse
 from incrowd.policy.reading import Place
+
+if TYPE_CHECKING:
+    from incrowd.theory.requirements import Requirement
+
+Tree = Sequence[Sequence[int]]
+"""The levels of a hierarchy, each as the group of every value."""
 
 FiniteNumber = Annotated[float, Field(allow_inf_nan=False)]
 About = Annotated[
@@ -40,6 +46,12 @@ class GroupSize(Section):
         description="Sets of columns, each of which makes groups by itself; all columns together if not given.",
     )
 
+    def requirement(self, rows: int) -> Requirement:
+        """What it asks of a group, where one person has so many rows at most."""
+        from incrowd.theory.requirements import KAnonymity
+
+        return KAnonymity.of_people(self.k, rows)
+
 
 class Diversity(Section):
     """ℓ-diversity by counting values, or by their entropy."""
@@ -57,6 +69,12 @@ class Diversity(Section):
             refuse([(("l",), "must be a whole number")])
         return self
 
+    def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
+        """What it asks of a group."""
+        from incrowd.theory.requirements import DistinctDiversity, EntropyDiversity
+
+        return DistinctDiversity(int(self.l)) if self.kind == "distinct" else EntropyDiversity(self.l)
+
 
 class RecursiveDiversitySpec(Section):
     """Recursive (c, ℓ)-diversity."""
@@ -67,6 +85,12 @@ class RecursiveDiversitySpec(Section):
     l: int = Field(ge=2, description="From which value on, the most frequent one being the first.")  # noqa: E741
     sensitive: About
     knowing: Knowing
+
+    def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
+        """What it asks of a group."""
+        from incrowd.theory.requirements import RecursiveDiversity
+
+        return RecursiveDiversity(self.c, self.l)
 
 
 class Share(Section):
@@ -81,6 +105,12 @@ class Share(Section):
     sensitive: About
     knowing: Knowing
 
+    def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
+        """What it asks of a group."""
+        from incrowd.theory.requirements import LargestShare
+
+        return LargestShare(self.alpha, None if self.values is None else tuple(map(values.index, self.values)))
+
 
 class Closeness(Section):
     """t-closeness."""
@@ -91,6 +121,14 @@ class Closeness(Section):
     )
     sensitive: About
     knowing: Knowing
+
+    def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
+        """What it asks of a group."""
+        from incrowd.theory.requirements import TCloseness
+
+        if self.distance != "hierarchical":
+            return TCloseness(self.t, self.distance)
+        return TCloseness(self.t, tuple(tuple(level) for level in tree()))
 
 
 class Likeness(Section):
@@ -105,6 +143,12 @@ class Likeness(Section):
     sensitive: About
     knowing: Knowing
 
+    def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
+        """What it asks of a group."""
+        from incrowd.theory.requirements import BetaLikeness
+
+        return BetaLikeness(self.beta, self.enhanced)
+
 
 class DisclosureSpec(Section):
     """δ-disclosure privacy."""
@@ -115,6 +159,15 @@ class DisclosureSpec(Section):
     sensitive: About
     knowing: Knowing
 
+    def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
+        """What it asks of a group."""
+        from incrowd.theory.requirements import DeltaDisclosure
+
+        return DeltaDisclosure(self.delta)
+
+
+ValueRequirement = Diversity | RecursiveDiversitySpec | Share | Closeness | Likeness | DisclosureSpec
+"""Those about the values of a sensitive column."""
 
 REQUIREMENTS: Members = {
     "@k": (GroupSize, {"k"}),

@@ -13,10 +13,12 @@ from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec
 from incrowd.mechanisms.generalization.measures import Minimise
 from incrowd.mechanisms.generalization.requirements import (
     REQUIREMENTS,
+    Closeness,
     FiniteNumber,
     GroupSize,
     RequirementSpec,
     Share,
+    ValueRequirement,
     unknown,
 )
 from incrowd.policy.attributes import Attribute
@@ -25,6 +27,8 @@ from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
 
 Labels = Sequence[str | None]
+AboutValues = AdversarySpec | ValueRequirement
+"""What speaks of the values of a sensitive column."""
 
 TOGETHER = " & "
 """Between the names of columns, and the values, that are looked at together."""
@@ -164,24 +168,20 @@ class Generalization(ReleaseSection):
                 yield (*place, "knowing"), "is not a column with the role 'sensitive'"
             elif set(known) & set(names or sensitive[:1]):
                 yield (*place, "knowing"), "is what is to be learned; it cannot be known as well"
-            if self.recoding == "local" and (len(names) > 1 or known or getattr(spec, "knows_not", ())):
+            excludes = isinstance(spec, AdversarySpec) and spec.knows_not
+            if self.recoding == "local" and (len(names) > 1 or known or excludes):
                 yield place, "a local recoding looks at one sensitive column at a time; recode full_domain"
-            if len(names) > 1 and getattr(spec, "earlier_table", None) is not None:
+            if len(names) > 1 and isinstance(spec, AdversarySpec) and spec.earlier_table is not None:
                 yield (*place, "earlier_table"), "has one column; give the 'prior' or 'shape' of the combinations"
-            if len(names) > 1 and getattr(spec, "distance", None) == "hierarchical":
+            if len(names) > 1 and isinstance(spec, Closeness) and spec.distance == "hierarchical":
                 yield (*place, "distance"), "combinations of columns have no hierarchy"
 
-    def about(self, spec: Any, sensitive: Sequence[str]) -> str | None:
-        """What an adversary or a requirement is about: a sensitive column, or combinations by the name they have here.
-
-        None for sizes of groups.
-        """
-        if isinstance(spec, GroupSize):
-            return None
-        excluded = getattr(spec, "knows_not", ())
+    def about(self, spec: AboutValues, sensitive: Sequence[str]) -> str:
+        """The sensitive column that an adversary or a requirement is about, or combinations, by their name here."""
+        excluded = spec.knows_not if isinstance(spec, AdversarySpec) else ()
         return self.column(spec, sensitive) + (f" if not {' or '.join(excluded)}" if excluded else "")
 
-    def column(self, spec: Any, sensitive: Sequence[str]) -> str:
+    def column(self, spec: AboutValues, sensitive: Sequence[str]) -> str:
         """The same, whatever an adversary knows a person not to have."""
         return TOGETHER.join(named(spec)) or sensitive[0]
 
@@ -197,7 +197,7 @@ class Generalization(ReleaseSection):
         for spec in self.adversaries:
             if spec.knows_not and sensitive and (column := self.column(spec, sensitive)) in found:
                 values = [MISSING if value is None else value for value in found[column]]
-                found[str(self.about(spec, sensitive))] = spec.possible(values)
+                found[self.about(spec, sensitive)] = spec.possible(values)
         return found
 
     def mismatched(self, labels: Mapping[str, Labels], sensitive: Sequence[str]) -> list[Finding]:
@@ -217,18 +217,18 @@ class Generalization(ReleaseSection):
             for finding in _unlike(place, spec, [MISSING if v is None else v for v in known[column]])
         ]
 
-    def _sizes(self, labels: Mapping[str, Labels], spec: Any) -> int:
+    def _sizes(self, labels: Mapping[str, Labels], spec: AboutValues) -> int:
         names = named(spec)
         return math.prod(len(labels.get(name, ())) for name in names) if len(names) > 1 else 0
 
-    def _about_values(self) -> Iterator[tuple[Place, Any]]:
+    def _about_values(self) -> Iterator[tuple[Place, AboutValues]]:
         yield from ((("release", "adversaries", number), spec) for number, spec in enumerate(self.adversaries))
         for number, spec in enumerate(self.require):
             if not isinstance(spec, GroupSize):
                 yield ("release", "require", number), spec
 
 
-def named(spec: Any) -> tuple[str, ...]:
+def named(spec: AboutValues) -> tuple[str, ...]:
     """The sensitive columns that an adversary or a requirement names."""
     return (spec.sensitive,) if isinstance(spec.sensitive, str) else spec.sensitive or ()
 
@@ -238,7 +238,7 @@ def declared_labels(attribute: Attribute) -> Labels | None:
     return attribute.published_labels() if attribute.level in (None, 0) else None
 
 
-def _unlike(place: Place, spec: Any, labels: Sequence[str]) -> Iterator[Finding]:
+def _unlike(place: Place, spec: AboutValues, labels: Sequence[str]) -> Iterator[Finding]:
     """What an adversary or a requirement says that does not fit the values of its column."""
     if len(set(labels)) < len(labels):
         yield place, f"a value is called {MISSING}, which is the name of the missing value; rename it"

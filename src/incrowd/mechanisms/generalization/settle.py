@@ -18,7 +18,7 @@ from incrowd.mechanisms.base import (
     fixed_levels,
 )
 from incrowd.mechanisms.declared import tree_above
-from incrowd.mechanisms.generalization.adversaries import EarlierTable
+from incrowd.mechanisms.generalization.adversaries import AdversarySpec, EarlierTable
 from incrowd.mechanisms.generalization.demands import demands_of
 from incrowd.mechanisms.generalization.requirements import GroupSize
 from incrowd.mechanisms.generalization.section import Generalization
@@ -153,7 +153,7 @@ def settle(
         raise refusal([Document(None).problem(place, text) for place, text in unfit], "The policy")
     _require_manageable(release, labels)
     seen = {
-        number: _seen(policy, adversary.earlier_table, labels[str(release.about(adversary, list(labels)))])
+        number: _seen(policy, adversary.earlier_table, labels[release.about(adversary, list(labels))])
         for number, adversary in enumerate(release.adversaries)
         if adversary.earlier_table is not None
     }
@@ -199,8 +199,8 @@ def _require_manageable(release: Generalization, labels: Mapping[str, Sequence[s
     asked = [*release.adversaries, *(spec for spec in release.require if not isinstance(spec, GroupSize))]
     labels = release.values(labels)
     for spec in asked:
-        column = str(release.about(spec, sensitive))
-        families = getattr(spec, "predicates", "values")
+        column = release.about(spec, sensitive)
+        families = spec.predicates if isinstance(spec, AdversarySpec) else "values"
         most = MOST_NEGATED if families in ("negations", "subsets") else MOST_VALUES
         if len(labels[column]) > most:
             raise PolicyError(
