@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPLETE := $(VENV)/.complete
 
-.PHONY: help setup demo test lint types machine proofs check bench record hundred-million reference site constraints clean
+.PHONY: help setup demo test lint types machine proofs check bench record hundred-million reference site man constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -80,8 +80,11 @@ reference: $(COMPLETE)
 site: $(COMPLETE)
 	$(BIN)/python docs/site.py site
 
+man: $(READY)
+	$(BIN)/python docs/man.py man
+
 constraints: $(COMPLETE)
 	$(BIN)/uv pip compile --quiet --upgrade --no-header --no-annotate --extra dev pyproject.toml -o constraints.txt
 
 clean:
-	rm -rf $(VENV) bench/.rivals build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) bench/.rivals build dist site man .pytest_cache .mypy_cache .ruff_cache .hypothesis

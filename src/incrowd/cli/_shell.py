@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
@@ -24,7 +25,44 @@ if TYPE_CHECKING:
 
 DONE, BUG, BAD_INPUT, FAILED = 0, 1, 2, 3
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+_QUIET, _NO_PROGRESS = "incrowd.quiet", "incrowd.no-progress"
+
+
+def _noted(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
+    def note(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
+        context.meta[name] = given
+
+    return note
+
+
+def _asked(name: str) -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(name))
+
+
+def json_option(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives a verb the options of every verb: `--json`, as `as_json`, `--quiet` and `--no-progress`."""
+    quiet = click.option(
+        "--quiet",
+        "-q",
+        is_flag=True,
+        expose_value=False,
+        callback=_noted(_QUIET),
+        envvar="INCROWD_QUIET",
+        show_envvar=True,
+        help="Print errors and warnings only.",
+    )
+    still = click.option(
+        "--no-progress",
+        is_flag=True,
+        expose_value=False,
+        callback=_noted(_NO_PROGRESS),
+        envvar="INCROWD_NO_PROGRESS",
+        show_envvar=True,
+        help="Draw no progress bar.",
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+    return as_json(quiet(still(verb)))
 
 
 class FileName(click.Path):
@@ -37,7 +75,48 @@ class FileName(click.Path):
         return super().convert(os.fspath(api.named(value)), param, ctx)
 
 
-file_name, folder_name = FileName(dir_okay=False), FileName(file_okay=False)
+class FolderName(FileName):
+    """A path that a new folder could have."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, if it is one."""
+        if value == "-":
+            self.fail(
+                "a folder cannot be written to standard output; name a folder (./- if that is its name).", param, ctx
+            )
+        return super().convert(value, param, ctx)
+
+
+class PolicyFile(FileName):
+    """The file of a policy, or the policy that comes on standard input, if `-` stands there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path, or the policy."""
+        if value != "-":
+            return super().convert(value, param, ctx)
+        from incrowd.api import pages
+
+        return pages.policy_from_text(standard_input().read().decode("utf-8", errors="replace"), Path.cwd())
+
+
+def standard_input() -> BinaryIO:
+    """Standard input, which can be read once only."""
+    meta = click.get_current_context().find_root().meta
+    if meta.setdefault("incrowd.stdin", False):
+        raise click.UsageError("Standard input (-) can be either the policy or the table, not both.")
+    meta["incrowd.stdin"] = True
+    return sys.stdin.buffer
+
+
+file_name, folder_name, policy_file = FileName(dir_okay=False), FolderName(file_okay=False), PolicyFile(dir_okay=False)
+
+sign_option = click.option(
+    "--sign-with",
+    type=file_name,
+    envvar="INCROWD_SIGN_WITH",
+    show_envvar=True,
+    help="A secret Ed25519 key (PEM) to sign with.",
+)
 
 
 def run(command: click.Command, arguments: list[str]) -> int:
@@ -224,6 +303,8 @@ def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None]) -> N
     if as_json:
         click.echo(json.dumps(plain(payload), ensure_ascii=False, allow_nan=False))
         return
+    if _asked(_QUIET):
+        return
     from rich.console import Console
 
     # Without a terminal Rich would guess 80 columns and fold tables; a pipe has no edge.
@@ -246,7 +327,7 @@ def printable(text: object) -> str:
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
     """A bar on standard error while work goes on; nothing where nobody watches."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or _asked(_QUIET) or _asked(_NO_PROGRESS):
         yield lambda _what, _part: None
         return
     from rich.console import Console

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
+
+from incrowd.cli._shell import standard_input
 
 Verb = Callable[..., int | None]
 
@@ -16,6 +22,8 @@ _PLACE = {
     ),
     "engine": click.option(
         "--engine",
+        envvar="INCROWD_ENGINE",
+        show_envvar=True,
         help="The Spark cluster that reads the table: spark://host:port, yarn, sc://host:port, local[2], ... It takes "
         "Parquet files, and tables by --table.",
     ),
@@ -36,7 +44,7 @@ _TEXT_FILE = {
 
 def looks_at_a_table(verb: Verb) -> Verb:
     """Gives a verb the options that say where a table is and how it is written, together as `reading`."""
-    return _with_options(verb, _PLACE | _TEXT_FILE)
+    return _with_options(verb, _PLACE | _TEXT_FILE, piped=False)
 
 
 def counts_a_table(verb: Verb) -> Verb:
@@ -55,10 +63,32 @@ def require_data(data: str | None, reading: dict[str, Any]) -> None:
         raise click.UsageError("Say which table: a file, a database's address, or --engine with --table.")
 
 
-def _with_options(verb: Verb, options: Mapping[str, Callable[[Verb], Verb]]) -> Verb:
+_STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
+
+
+@contextmanager
+def _spooled() -> Iterator[str]:
+    """A file of what comes on standard input, which nobody else can read and which is removed; CSV if nothing else."""
+    stream = standard_input()
+    start = stream.read(64)
+    suffix = next((suffix for first, suffix in _STARTS.items() if start.startswith(first)), ".csv")
+    with tempfile.TemporaryDirectory(prefix="incrowd-") as folder:  # its owner's alone
+        path = Path(folder, f"standard-input{suffix}")
+        with path.open("wb") as file:
+            file.write(start)
+            shutil.copyfileobj(stream, file, 1 << 20)
+        yield str(path)
+
+
+def _with_options(verb: Verb, options: Mapping[str, Callable[[Verb], Verb]], *, piped: bool = True) -> Verb:
     @functools.wraps(verb)
     def collected(**given: Any) -> int | None:
         reading = {name: given.pop(name) for name in options}
+        if given.get("data") == "-":
+            if not piped:
+                raise click.UsageError("A draft names the file of its table: save the table to a file first.")
+            with _spooled() as path:
+                return collected(**given | {"data": path}, **reading)
         reading["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(reading.get("delimiter") or "", reading.get("delimiter"))
         return verb(**given, reading={name: value for name, value in reading.items() if value is not None})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
+from incrowd.cli._shell import emit, file_name, json_option, policy_file, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SHOWN = 15
 
 
 @click.command()
-@click.argument("policy", type=file_name)
+@click.argument("policy", type=policy_file)
 @click.option("--data", help="The table, if not the one that the policy names.")
 @click.option("--plot", type=file_name, help="Draw promise against error to this SVG file.")
 @click.option("--all", "everything", is_flag=True, help="Show every alternative, also those that cannot be done.")

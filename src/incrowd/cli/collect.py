@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from incrowd.cli._shell import emit, file_name, folder_name, json_option
+from incrowd.cli._shell import emit, file_name, folder_name, json_option, sign_option
 
 _STORE = "An SQLite file, or a PostgreSQL address (postgresql://...)."
 
@@ -52,7 +52,7 @@ def collect(
 @click.argument("store")
 @click.option("-o", "--output", "folder", type=folder_name, required=True, help="A new folder.")
 @click.option("--fewer", is_flag=True, help="Publish although fewer people answered than were expected.")
-@click.option("--sign-with", type=file_name, help="A secret Ed25519 key (PEM) to sign with.")
+@sign_option
 @json_option
 def collected(store: str, folder: str, fewer: bool, sign_with: str | None, as_json: bool) -> None:
     """Close a collection and publish its records, with the certificate of a randomised release.

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import click
 
 from incrowd.cli._shell import emit, file_name, folder_name, json_option, safe
@@ -13,7 +16,9 @@ from incrowd.cli._shell import emit, file_name, folder_name, json_option, safe
     "--rows", type=click.IntRange(1, 100_000_000), help="How many rows; about as many as people if not given."
 )
 @click.option("--seed", type=click.IntRange(0), help="The same seed gives the same table; by chance if not given.")
-@click.option("-o", "--output", type=file_name, required=True, help="FILE.parquet or .csv, which must not exist.")
+@click.option(
+    "-o", "--output", type=file_name, required=True, help="FILE.parquet or .csv, which must not exist; - prints CSV."
+)
 @json_option
 def combine(folder: str, rows: int | None, seed: int | None, output: str, as_json: bool) -> None:
     """Another synthetic table from the views of a release; its rows are nobody's records.
@@ -22,9 +27,20 @@ def combine(folder: str, rows: int | None, seed: int | None, output: str, as_jso
 
     \b
     incrowd combine survey-2026 --rows 100000 --seed 1 -o more.parquet
+    incrowd combine survey-2026 -o - | head
     """
     from incrowd import api
 
+    if output == "-":
+        if as_json:
+            raise click.UsageError("With --json nothing else is printed: name a file.")
+        with TemporaryDirectory(prefix="incrowd-") as place:
+            drawn = Path(place, "combined.csv")
+            api.combine(folder, rows=rows, seed=seed, output=drawn)
+            with drawn.open(encoding="utf-8", newline="") as file:
+                for lines in iter(lambda: file.read(1 << 20), ""):
+                    click.echo(lines, nl=False)
+        return
     table = api.combine(folder, rows=rows, seed=seed, output=output)
     said = {"output": output, "rows": table.total, "seed": seed, "synthetic": True}
     emit(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, file_name, json_option, safe
+from incrowd.cli._shell import emit, file_name, json_option, policy_file, safe, sign_option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("policy", type=file_name)
+@click.argument("policy", type=policy_file)
 @click.option("-o", "--output", type=file_name, required=True, help="The file to write: FILE.json.")
 @click.option("--records", type=click.IntRange(2), required=True, help="How many people are expected to answer.")
 @click.option("--texts", type=file_name, help="A YAML file with the wording of questions and answers.")
-@click.option("--sign-with", type=file_name, help="A secret Ed25519 key (PEM) to sign with.")
+@sign_option
 @click.option("--overwrite", is_flag=True, help="Replace a file of that name.")
 @json_option
 def questionnaire(

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from incrowd.cli._shell import emit, file_name, folder_name, json_option, printable, progress_bar, safe
+from incrowd.cli._shell import (
+    emit,
+    folder_name,
+    json_option,
+    policy_file,
+    printable,
+    progress_bar,
+    safe,
+    sign_option,
+)
 from incrowd.cli._tables import counts_by_policy
 from incrowd.cli.ledger import left_in_words, shown
 
@@ -24,14 +33,14 @@ _UNCONFIRMED = "unconfirmed"
 
 
 @click.command()
-@click.argument("policy", type=file_name)
+@click.argument("policy", type=policy_file)
 @click.option("-o", "--output", "folder", type=folder_name, required=True, help="A new folder.")
 @click.option(
     "--data",
     help="The table, if not the one that the policy names: a file, a pattern (parts/*.parquet), a database's address.",
 )
 @click.option("--copies", type=click.IntRange(1), default=1, show_default=True, help="Independent releases at once.")
-@click.option("--sign-with", type=file_name, help="A secret Ed25519 key (PEM) to sign with.")
+@sign_option
 @click.option("--show-values", is_flag=True, help="Let error messages show values from the data.")
 @counts_by_policy
 @click.option(

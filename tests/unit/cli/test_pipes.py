@@ -1,0 +1,93 @@
+"""Policies and tables on standard input, what is printed and what is not, and manual pages."""
+
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+POLICY = """incrowd: 1
+data: {path: people.csv}
+attributes:
+  age: {type: integer, domain: {from: 0, to: 9}}
+  sex: {domain: [f, m]}
+release: {mechanism: sampled_crowd, epsilon: 2, delta: 1e-4, beta: 0.5, k: 20}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = "".join(f"{i % 10},{'fm'[i % 2]}\n" for i in range(2000))
+    (tmp_path / "people.csv").write_text("age,sex\n" + rows)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    return tmp_path
+
+
+def incrowd(folder, *arguments, given=b"", **environment):
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "incrowd", *arguments],
+        cwd=folder,
+        input=given,
+        capture_output=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_a_table_comes_on_standard_input_and_quiet_is_quiet(folder):
+    table = (folder / "people.csv").read_bytes()
+    (folder / "people.csv").unlink()
+    done = incrowd(folder, "release", "policy.yaml", "--data", "-", "-o", "out", "--quiet", given=table)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert incrowd(folder, "verify", "out", INCROWD_QUIET="1").stdout == b""
+
+
+def test_a_parquet_table_is_told_by_its_first_bytes(folder):
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    pq.write_table(pyarrow.csv.read_csv(folder / "people.csv"), folder / "people.parquet")
+    given = (folder / "people.parquet").read_bytes()
+    done = incrowd(folder, "audit", "-", "--quasi", "age,sex", "--json", given=given)
+    assert done.returncode == 0
+    assert b'"k": 200' in done.stdout
+
+
+def test_a_policy_comes_on_standard_input_and_its_paths_start_here(folder):
+    done = incrowd(folder, "release", "-", "-o", "out", "--json", given=POLICY.encode())
+    assert done.returncode == 0, done.stderr
+    assert (folder / "out" / "certificate.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["release", "-", "--data", "-", "-o", "out"], b"not both"),
+        (["release", "policy.yaml", "-o", "-"], b"cannot be written to standard output"),
+        (["init", "-"], b"save the table to a file first"),
+    ],
+)
+def test_what_cannot_be_piped_is_refused_and_nothing_is_written(folder, arguments, said):
+    before = sorted(folder.iterdir())
+    done = incrowd(folder, *arguments, given=POLICY.encode())
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert sorted(folder.iterdir()) == before
+
+
+def test_every_command_has_a_manual_page_that_man_can_read(tmp_path):
+    pages = runpy.run_path(str(ROOT / "docs" / "man.py"))["pages"]()
+    assert {"incrowd.1", "incrowd-release.1", "incrowd-plan-crowd.1"} <= set(pages)
+    assert "\\-\\-rehearse" in pages["incrowd-release.1"]
+    if shutil.which("groff"):
+        (tmp_path / "page.1").write_text(pages["incrowd-release.1"], encoding="utf-8")
+        done = subprocess.run(
+            ["groff", "-man", "-Tutf8", "-Kutf8", "-ww", tmp_path / "page.1"], capture_output=True, check=False
+        )
+        assert b"OPTIONS" in done.stdout
+        assert not done.stderr
