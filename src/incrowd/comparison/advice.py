@@ -21,7 +21,7 @@ import numpy as np
 from incrowd.core.errors import IncrowdError, PolicyError
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.mechanisms.registry import MECHANISMS, require_countable
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import Names, Told, fidelity
@@ -214,6 +214,7 @@ def _carried_out(
         if other.release is None:
             raise PolicyError("The policy does not say how to release.", code="policy-invalid")
         name = other.release.mechanism
+        require_countable(other)
         mechanism, attributes = MECHANISMS[name], codings(other)
         settings = mechanism.settle(other, attributes, 1)
         part = table.project([a.name for a in attributes])

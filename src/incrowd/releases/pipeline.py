@@ -203,6 +203,7 @@ def _require_possible(
 ) -> PolicyRelease:
     """Refuse what can be refused at a glance; the policy's section about the release."""
     from incrowd.mechanisms.promises import require_copies
+    from incrowd.mechanisms.registry import require_countable
 
     if plan.release is None:
         raise PolicyError(
@@ -221,25 +222,6 @@ def _require_possible(
 
         require_possible(plan, folder, copies, rehearse=rehearse)
     return plan.release
-
-
-def require_countable(policy: Policy) -> None:
-    """Refuse people with several rows where only those with one are promised anything.
-
-    Raises:
-        PolicyError: the policy lets several rows of a person count, and its mechanism promises nothing for such.
-    """
-    from incrowd.mechanisms.registry import mechanism_named
-
-    if policy.release is None or policy.rows_per_person == 1:
-        return
-    if not mechanism_named(policy.release.mechanism).several_rows:
-        raise PolicyError(
-            f"The mechanism '{policy.release.mechanism}' promises something to people with one row each, and up to "
-            f"{policy.rows_per_person} rows of a person are to count.",
-            code="policy-invalid",
-            remedy="Let one row of each person count (people: at_most: 1).",
-        )
 
 
 def read_policy(policy: Any) -> Policy:
@@ -292,6 +274,7 @@ def _count(
     source: Any, policy: Policy, attributes: Sequence[CodedAttribute], progress: Callable[[float], None]
 ) -> tuple[Histogram, BoundedRows | None]:
     """The table, and what of it counts if rows are not people."""
+    from incrowd.mechanisms.registry import require_countable
     from incrowd.sources.people import bound_of, count_people
     from incrowd.sources.tally import require_as_asked
 

@@ -147,3 +147,16 @@ def test_changes_in_a_policy_say_and_leave_out():
 def test_api_names_it():
     assert "advise" in api.__all__
     assert "advise" in incrowd.__all__
+
+
+def test_what_release_would_refuse_is_not_advised(people, monkeypatch):
+    """Several rows of a person are to count, and a mechanism promises nothing to such people."""
+    from incrowd.mechanisms.registry import MECHANISMS
+
+    monkeypatch.setattr(type(MECHANISMS["views"]), "several_rows", False)
+    visits = people.assign(who=np.arange(len(people)) // 2)
+    found = advise(Policy.from_text(TEXT + "people: {column: who, at_most: 2}\n"), visits)
+    tried = [one for one in found.alternatives if one.mechanism == "views"]
+    assert tried
+    assert all("one row each" in one.refused for one in tried)
+    assert not any(one.mechanism == "views" for one in found.best)
