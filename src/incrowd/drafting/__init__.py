@@ -144,7 +144,7 @@ def draft(
             "like 1.234). If that is wrong, write the policy by hand.",
             details={"columns": {column.name: column.why for column in columns}},
         )
-    whose_rows = whose(source, columns, found.columns)
+    whose_rows = whose(source, columns, found.columns, design.keys)
     decisions = _decisions(columns, published, found, fit)
     if whose_rows is not None and whose_rows.question:
         decisions += (Decision(whose_rows.column, whose_rows.question),)
@@ -258,8 +258,7 @@ def _by_design(column: ColumnProfile, design: Design) -> ColumnDraft | None:
         return None
     several = f"about {design.keys[column.name]:.1f} records"
     why = f"it seems to number households or people, of {several} each"
-    asked = f"Left out: {why}. If it numbers people, a person has several rows: say so, with people."
-    return ColumnDraft(column.name, "text", "drop", why, questions=(asked,))
+    return ColumnDraft(column.name, "text", "drop", why)
 
 
 def _fitted(

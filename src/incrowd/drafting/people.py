@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from incrowd.drafting.guessing import LONGEST_NAME, ColumnDraft, DraftLine
 from incrowd.sources import Source, SourceColumn
+from incrowd.sources.meaning import numbers_people, says_household, words_of
 from incrowd.sources.profile import ColumnProfile
 from incrowd.sources.repeats import Repeats, identifying, repeats
 
 _QUESTION = (
     "{found}: it seems to say whose a row is, and some people have several rows. Is that right? Then decide how many "
     "of each count ('at_most'). If each row is a person all the same, write rows_are_people: true instead of 'people'."
+)
+_OF_HOUSEHOLDS = (
+    "{found}: it seems to number households. If rows are people and the promise is for each of them, write "
+    "rows_are_people: true instead of 'people'. If the promise is to cover a household as a whole, decide how many of "
+    "its rows count ('at_most')."
 )
 
 
@@ -33,20 +39,34 @@ class PeopleDraft:
     question: str = ""
 
 
-def whose(source: Source, columns: Sequence[ColumnDraft], profiles: Sequence[ColumnProfile]) -> PeopleDraft | None:
-    """What a policy could say about whose the rows are; None where no column that is left out could tell."""
+def whose(
+    source: Source, columns: Sequence[ColumnDraft], profiles: Sequence[ColumnProfile], keys: Collection[str] = ()
+) -> PeopleDraft | None:
+    """What a policy could say about whose the rows are; None where no column that is left out could tell.
+
+    Args:
+        source: the table.
+        columns: what is proposed for each column.
+        profiles: what is in them.
+        keys: the columns that number households or people by what they do, whatever they are called.
+    """
     left_out = [column.name for column in columns if column.role == "drop" and not column.instead]
     dropped = {name for name in left_out if 0 < len(name) <= LONGEST_NAME}
     held = {profile.name: profile for profile in profiles if profile.name in dropped and profile.present}
     names = identifying([SourceColumn(profile.name, profile.kind) for profile in held.values()])
-    if not names:
-        return None
-    found = repeats(source, names)
-    several = next((repeated for repeated in found if repeated.of_people), None)
-    if several is not None:
-        return _proposed(several, _ranking(profiles))
-    single = next((one for one in found if one.values == one.rows > 1), None)
-    return None if single is None else PeopleDraft(single.column, f"{single.column} has one row for each value")
+    names += [name for name in held if name in keys and name not in names]
+    found = repeats(source, names) if names else []
+    several = sorted((one for one in found if one.of_people), key=lambda one: not one.usual)
+    singles = sorted((one for one in found if one.values == one.rows > 1), key=lambda one: not _is_persons(one))
+    if several and not (singles and _is_persons(singles[0]) and not any(map(_is_persons, several))):
+        return _proposed(several[0], _ranking(profiles))
+    return PeopleDraft(singles[0].column, f"{singles[0].column} has one row for each value") if singles else None
+
+
+def _is_persons(found: Repeats) -> bool:
+    """Whether its name says that it numbers people, and not households."""
+    words = words_of(found.column)
+    return numbers_people(words) and not says_household(words)
 
 
 def _proposed(found: Repeats, ranking: str | None) -> PeopleDraft:
@@ -58,7 +78,8 @@ def _proposed(found: Repeats, ranking: str | None) -> PeopleDraft:
         lines.append(DraftLine("keep", f"latest by {ranking}", "or earliest by, largest by, smallest by; or any"))
     if found.missing:
         lines.append(DraftLine("missing", "own", f"{found.missing:,} rows lack it: each would be a person", True))
-    return PeopleDraft(found.column, found.in_words, tuple(lines), _QUESTION.format(found=found.in_words))
+    question = _OF_HOUSEHOLDS if says_household(words_of(found.column)) else _QUESTION
+    return PeopleDraft(found.column, found.in_words, tuple(lines), question.format(found=found.in_words))
 
 
 def _ranking(profiles: Sequence[ColumnProfile]) -> str | None:

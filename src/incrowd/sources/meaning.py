@@ -26,11 +26,15 @@ _IDENTITY = _set(
     "telephone telefon mobile handy ssn passport iban username login uuid guid vin mrn nino bsn cpf dni nif "
     "kontonummer accountnumber cardnumber cookie"
 )
-_PEOPLE = _set(
-    "person people patient patienten participant respondent subject customer client kunde kunden user member "
-    "mitglied pupil student schueler employee worker citizen resident household haushalt family account konto "
-    "card passenger driver donor applicant insured versicherte borrower"
+_HOUSEHOLD = _set("household haushalt hogar menage foyer hh hid hhid family")
+_PEOPLE = _HOUSEHOLD | _set(
+    "person people patient patienten paciente participant proband respondent subject customer client kunde kunden user "
+    "member mitglied pupil student schueler employee worker citizen resident account konto card passenger driver donor "
+    "applicant insured versicherte borrower individual beneficiary"
 )
+# Words for people cut short, which go before a number only.
+_CUT = _set("p pers pat ppt resp subj usubj cust cl memb mem acct emp stud stu case indiv ind ben u hh h serial")
+_NUMBERS = _set("id ids identifier key nr no num number nummer numero ref code hash pseudonym token")
 _SENSITIVE = _set(
     "health disease diagnos illness condition symptom treatment therap medic medikament drug hiv cancer disab pregnan "
     "mental icd injur krank gesund maladie sante enfermedad salud income salary wage earning pay wealth debt loan "
@@ -87,13 +91,30 @@ def says_number(words: frozenset[str]) -> bool:
 
 
 def says_identity(words: frozenset[str]) -> bool:
-    """Whether a column so named may say whose a row is, in a table with several rows of a person."""
-    return bool(words & _IDENTITY) and "numberof" not in words
+    """Whether a column so named may say whose a row is, in a table with several rows of a person.
+
+    A name that is nothing but a word for people may, too.
+    """
+    if "numberof" in words:
+        return False
+    return bool(words & _IDENTITY) or numbers_people(words) or (len(words) == 1 and bool(words & _PEOPLE))
 
 
 def says_people(words: frozenset[str]) -> bool:
     """Whether a column so named is about people or households, and not about orders or wards."""
-    return any(word.startswith(stem) for word in words for stem in _PEOPLE)
+    return numbers_people(words) or any(word.startswith(stem) for word in words for stem in _PEOPLE)
+
+
+def says_household(words: frozenset[str]) -> bool:
+    """Whether a column so named is about households."""
+    return any(word.startswith(stem) for word in words for stem in _HOUSEHOLD)
+
+
+def numbers_people(words: frozenset[str]) -> bool:
+    """Whether a column so named numbers people or households, and says nothing else: patient_id, hhid, customer no."""
+    whose = _PEOPLE | _CUT
+    joined = {w for w in words for number in _NUMBERS if w.endswith(number) and w.removesuffix(number) in whose}
+    return bool(joined) and words - joined <= whose | _NUMBERS
 
 
 def says_sensitive(words: frozenset[str]) -> bool:

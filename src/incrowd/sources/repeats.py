@@ -12,12 +12,13 @@ from incrowd.sources import Source, SourceColumn
 from incrowd.sources.bounding import exploded, identity
 from incrowd.sources.fetching import fetching
 from incrowd.sources.matching import column_kind
-from incrowd.sources.meaning import says_identity, says_people, words_of
+from incrowd.sources.meaning import numbers_people, says_identity, says_people, words_of
 
 LOOKED_AT = 200_000
-"""Rows of a table at which `incrowd release` looks."""
+"""Rows of a table at which `incrowd release` looks first."""
 
-_ROWS_EACH = 100  # more on average, and what repeats is a ward or a shop
+_ONE_IN = 16  # of the identifiers, whose rows are then looked for in all of the table
+_ROWS_EACH = 100  # more on average, and what repeats is a ward or a shop, unless its name says that it numbers people
 _KINDS = ("text", "integer", "decimal", "float")
 _MOST_COLUMNS = 5
 
@@ -42,8 +43,17 @@ class Repeats:
 
     @property
     def of_people(self) -> bool:
-        """Whether they repeat as those of people do who have several rows."""
-        return self.values < self.rows <= _ROWS_EACH * self.values
+        """Whether they repeat as those of people do who have several rows.
+
+        Whoever is told so wrongly has a line to write; whoever is not told publishes people who are no crowd. So a name
+        that speaks of nothing but people is believed, however many rows each would have.
+        """
+        return self.values < self.rows and (self.usual or numbers_people(words_of(self.column)))
+
+    @property
+    def usual(self) -> bool:
+        """Whether people have so many rows, as a rule."""
+        return self.rows <= _ROWS_EACH * self.values
 
     @property
     def in_words(self) -> str:
@@ -66,8 +76,8 @@ def identifying(columns: Sequence[SourceColumn]) -> list[str]:
     return sorted(names, key=lambda name: not says_people(words_of(name)))[:_MOST_COLUMNS]
 
 
-def repeats(source: Source, names: Sequence[str]) -> list[Repeats]:
-    """How often the values of these columns repeat, in one scan."""
+def repeats(source: Source, names: Sequence[str], *, one_in: int = 1) -> list[Repeats]:
+    """How often the values of these columns repeat, in one scan; maybe for one in so many values, with all its rows."""
     table = fetching(source)
     at = table.positions(names)
     if not at:
@@ -75,31 +85,43 @@ def repeats(source: Source, names: Sequence[str]) -> list[Repeats]:
     with table.connect() as (connection, scan):
         relation = exploded(*table.held(scan, at), at)
         columns = ", ".join(f"c{i}" for i in at)
-        connection.execute(f"CREATE TEMP TABLE looked_at AS SELECT {columns} FROM {relation}")
+        among = {i: "true" if one_in == 1 else f"hash(c{i}) % {one_in} = 0" for i in at}
+        anywhere = " OR ".join(among.values())
+        connection.execute(f"CREATE TEMP TABLE looked_at AS SELECT {columns} FROM {relation} WHERE {anywhere}")
         types = [str(type_) for type_ in connection.sql("FROM looked_at").types]
 
-        def found(name: str, column: str, type_: str) -> Repeats:
-            text, missing = identity(column, type_, table.options)
+        def found(name: str, place: int, type_: str) -> Repeats:
+            text, missing = identity(f"c{place}", type_, table.options)
             query = (
                 f"SELECT CAST(coalesce(sum(n) FILTER (NOT missing), 0) AS BIGINT), count(*) FILTER (NOT missing), "
                 f"coalesce(max(n) FILTER (NOT missing), 0), CAST(coalesce(sum(n) FILTER (missing), 0) AS BIGINT) "
                 f"FROM (SELECT {missing} AS missing, CASE WHEN NOT missing THEN {text} END AS v, count(*) AS n "
-                f"FROM looked_at GROUP BY ALL)"
+                f"FROM looked_at WHERE {among[place]} GROUP BY ALL)"
             )
             [row] = connection.sql(query).fetchall()
             return Repeats(name, *map(int, row))
 
         return [
-            found(name, f"c{i}", type_)
+            found(name, i, type_)
             for name, i, type_ in zip(names, at, types, strict=True)
             if column_kind(type_) in _KINDS
         ]
 
 
 def seem_not_people(source: Any, published: Sequence[str]) -> list[Repeats]:
-    """The columns that are not published and repeat as if rows were not people, by a look at the first rows."""
+    """The columns that are not published and repeat as if rows were not people.
+
+    The first rows of a table tell it nearly always. If they do not, and the table is here and longer, the rows of some
+    of the identifiers are looked for in all of it: a person's months may be far apart.
+    """
+    from incrowd.sources.duckdb import DuckDBSource
+
     beginning = source.beginning(LOOKED_AT) if isinstance(source, Beginning) else None
     if beginning is None:
         return []
     names = identifying([column for column in source.columns() if column.name not in published])
-    return [found for found in repeats(beginning, names) if found.of_people]
+    first = repeats(beginning, names)
+    found = [one for one in first if one.of_people]
+    if found or type(source) is not DuckDBSource or all(one.rows + one.missing < LOOKED_AT for one in first):
+        return found
+    return [one for one in repeats(source, [one.column for one in first], one_in=_ONE_IN) if one.of_people]

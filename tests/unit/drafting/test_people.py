@@ -69,3 +69,28 @@ def test_odd_names_are_written_so_that_they_are_read_alike():
     table = visits(**{"day: of # visit": day}).rename(columns={"patient_id": "patient: id #1"})
     people = Policy.from_text(draft(table).text).people
     assert (people.column, people.ranked_by) == (("patient: id #1",), ("day: of # visit", True))
+
+
+def household(rng, n):
+    return n // 3
+
+
+def test_numbers_of_households_become_people_whatever_they_are_called():
+    """By what the column does: nearly every number occurs, a few times each."""
+    for name in ("hid", "hhid", "q1"):
+        made = draft(visits(rows_each=(1,), people=1500, **{name: household}).drop(columns="patient_id"))
+        assert Policy.from_text(made.text).people.column == (name,)
+        [asked] = [d.question for d in made.decisions if d.column == name]
+        assert ("seems to number households" in asked) == (name != "q1")
+
+
+def test_people_with_one_row_each_are_not_left_out_for_their_household():
+    made = draft(visits(rows_each=(1,), hid=household))
+    assert Policy.from_text(made.text).people is None
+    assert "# patient_id has one row for each value" in made.text
+
+
+def test_a_single_patient_is_people():
+    made = draft(visits(rows_each=(200,), people=1))
+    assert "200 rows of 1 values, up to 200 each" in made.text
+    assert Policy.from_text(made.text).people.column == ("patient_id",)

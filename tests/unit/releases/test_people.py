@@ -126,10 +126,35 @@ def test_what_repeats_but_is_no_persons(visits):
     for frame in (
         visits.drop(columns="patient_id"),
         visits.assign(patient_id=np.arange(len(visits))),  # one row each
-        visits.assign(patient_id=visits["patient_id"] % 5),  # hundreds of rows each
+        visits.assign(ward_id=visits["patient_id"] % 5).drop(columns="patient_id"),  # hundreds of rows each
         visits.rename(columns={"patient_id": "temperature"}),
     ):
         assert api.release(frame, Policy.from_text(POLICY)).concerns == ()
+
+
+@pytest.mark.parametrize("name", ["patient_id", "hid", "pid", "userid", "subjid", "caseid"])
+def test_one_person_is_no_crowd_however_many_rows_she_has(visits, name):
+    """200 rows of one patient make a group of 200."""
+    one = visits[visits["ward"] == "c"].rename(columns={"patient_id": name})
+    policy = POLICY.partition("release:")[0] + "release: {mechanism: generalization, require: {k: 50}}\n"
+    said = api.release(one, Policy.from_text(policy)).concerns
+    assert [(concern.code, concern.column) for concern in said if concern.code == "rows-not-people"] == [
+        ("rows-not-people", name)
+    ]
+
+
+def test_people_whose_rows_are_far_apart_are_found(visits, tmp_path, monkeypatch):
+    """Months below each other: no identifier repeats among the first rows."""
+    from incrowd.sources import repeats
+
+    monkeypatch.setattr(repeats, "LOOKED_AT", 500)
+    months = [visits.drop_duplicates("patient_id").assign(day=month) for month in range(3)]
+    pd.concat(months).to_csv(tmp_path / "panel.csv", index=False)
+    pd.concat(months).to_parquet(tmp_path / "panel.parquet")
+    policy = Policy.from_text(POLICY)
+    for data in (pd.concat(months), tmp_path / "panel.csv", tmp_path / "panel.parquet"):
+        assert [said.column for said in api.release(data, policy).concerns] == ["patient_id"]
+    assert api.release(months[0], policy).concerns == ()
 
 
 def test_the_warning_comes_from_every_kind_of_table(visits, tmp_path):

@@ -3,7 +3,9 @@
 import pytest
 
 from incrowd.sources.meaning import (
+    numbers_people,
     says,
+    says_household,
     says_identity,
     says_number,
     says_person,
@@ -66,11 +68,52 @@ def test_topics():
     assert says_quantity(words_of("body_weight"))
 
 
-@pytest.mark.parametrize("name", ["patient_id", "PatientID", "customer no", "ID", "Kundennummer", "e-mail", "mrn"])
+NUMBERED = ["patient_id", "PatientID", "patientid", "hid", "hhid", "pid", "userid", "user_id", "subjid", "USUBJID"]
+NUMBERED += ["caseid", "customer-no", "Kundennummer", "hh_code", "SERIALNO", "memberid", "acctno"]
+PEOPLE = ["patient", "person", "household", "customer", "member", "user", "respondent", "account"]
+
+
+@pytest.mark.parametrize("name", [*NUMBERED, *PEOPLE, "ID", "e-mail", "mrn", "ward_id", "customer_segment_id"])
 def test_names_that_say_whose_a_row_is(name):
     assert says_identity(words_of(name))
 
 
-@pytest.mark.parametrize("name", ["name", "first_name", "street", "numberof_visits", "age", "idea", "latitude"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "name",
+        "first_name",
+        "street",
+        "numberof_visits",
+        "age",
+        "idea",
+        "latitude",
+        "patient_type",
+        "household_size",
+        "humid",
+        "paid",
+        "valid",
+    ],
+)
 def test_names_that_do_not_say_whose_a_row_is(name):
     assert not says_identity(words_of(name))
+
+
+@pytest.mark.parametrize("name", NUMBERED)
+def test_names_that_number_people_and_say_nothing_else(name):
+    assert numbers_people(words_of(name))
+
+
+@pytest.mark.parametrize("name", [*PEOPLE, "ID", "ward_id", "order_no", "customer_segment_id", "part_no", "pid_type"])
+def test_names_that_do_not_number_people(name):
+    assert not numbers_people(words_of(name))
+
+
+def test_households_are_told_from_people():
+    assert [says_household(words_of(name)) for name in ("hhid", "household_id", "hid", "pid", "person_id")] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
