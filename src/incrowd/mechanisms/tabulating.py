@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import ParameterError
+from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram, Labels
-from incrowd.marginals import Counted
 from incrowd.mechanisms.base import all_columns
 from incrowd.mechanisms.certificate import AnyCertificate
+from incrowd.mechanisms.declared import held_columns
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,10 +24,13 @@ MOST_LISTED = 100_000
 _MOST_CELLS = 1 << 62
 _NUMBER = r"[-−]?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
 _EXACT = re.compile(_NUMBER, re.IGNORECASE)
-_BIN = re.compile(rf"[\[(]({_NUMBER}), ({_NUMBER})[)\]]", re.IGNORECASE)
-_RANGE = re.compile(rf"({_NUMBER}) to ({_NUMBER})", re.IGNORECASE)
+_BIN = re.compile(rf"[\[(\]]({_NUMBER}), ?({_NUMBER})[)\]\[]", re.IGNORECASE)  # ARX ends half-open ones with "["
+_RANGE = re.compile(rf"({_NUMBER})(?: to | ?[-–] ?)({_NUMBER})", re.IGNORECASE)
 
-MIDDLES = "For a mean, a value that is an interval counts as its middle; missing values are left out."
+MIDDLES = (
+    "For a mean, a value that is an interval counts as its middle; missing values are left out, and so are codes that "
+    "stand among numbers."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +97,7 @@ class NumberSpread:
 
     Attributes:
         groups: the cells asked for.
-        numbers: the number that each label of the column stands for, the missing value left out.
+        numbers: the number that each label of the column stands for, the missing value and codes left out.
         codes: the column's codes that these labels have.
         counts: for each group and number, the weights of the table's cells.
         cells: and how many cells they are.
@@ -108,7 +112,9 @@ class NumberSpread:
     @classmethod
     def of(cls, certificate: AnyCertificate, table: Histogram, by: Sequence[str], column: str) -> NumberSpread:
         """Of a column that is there and not among those asked for."""
-        found = numbers_of(certificate, all_columns(certificate), table, by, column)
+        level = certificate.mechanism.levels.get(column)
+        labels = table[column].labels if column in table.names else ()
+        found = numbers_of(certificate, all_columns(certificate), labels, by, column, level)
         codes = np.array([code for code, value in enumerate(found) if value is not None], dtype=np.int64)
         groups = Grid.of(table, by)
         size = len(table[column].labels)
@@ -122,12 +128,12 @@ class NumberSpread:
 
 
 def numbers_of(
-    certificate: AnyCertificate, names: Sequence[str], table: Counted, by: Sequence[str], column: str
+    certificate: AnyCertificate, names: Sequence[str], labels: Labels, by: Sequence[str], column: str, level: int | None
 ) -> list[float | None]:
-    """The number that each label of a column, one of these names, stands for; None for the missing value.
+    """The number that each label of a column, one of these names, stands for at a level, or at several; None for the missing value and for codes.
 
     Raises:
-        ParameterError: it is not there, is asked for already, or has a label that is no number.
+        ParameterError: it is not there, is asked for already, or has a label that stands for no number.
     """
     others = [name for name in names if name not in by]
     if column not in others:
@@ -136,22 +142,69 @@ def numbers_of(
             code="column-unknown",
             remedy=f"Name another column of the release: {', '.join(others)}.",
         )
-    whole = certificate.policy["attributes"].get(column, {}).get("type") == "integer"
-    labels = table[column].labels
-    numbers = [None if label is None else middle(label, whole=whole) for label in labels]
-    strange = [label for label, value in zip(labels, numbers, strict=True) if label is not None and value is None]
-    if strange or not any(value is not None for value in numbers):
-        unbounded = strange and all("∞" in label for label in strange)
-        raise ParameterError(
-            f"{column!r} has an interval without an end, which has no middle, so there is no mean."
-            if unbounded
-            else f"Not all values of {column!r} are numbers or intervals with two ends, so it has no mean.",
-            code="column-type",
-            remedy="Choose another column; a release whose policy closes that interval would have a mean."
-            if unbounded
-            else "Choose a column of numbers.",
+    numbers = _standing_for(certificate, column, labels, level)
+    strange = [label for label, value in numbers.items() if value is None]
+    known = [value for value in numbers.values() if value is not None]
+    if strange or not known:
+        raise _no_mean(column, strange, level)
+    return [None if label is None else numbers.get(label) for label in labels]
+
+
+def _standing_for(certificate: AnyCertificate, column: str, labels: Labels, level: int | None) -> dict[str, float | None]:
+    """The number of each label that should have one: not of the missing value, and not of codes among numbers.
+
+    Above level 0 a label such as 88 may be the name of a group. So the values that it covers decide; if these are in a
+    file, nothing does.
+    """
+    attribute = certificate.policy["attributes"].get(column, {})
+    whole = attribute.get("type") == "integer"
+    beside = set((attribute.get("codes") or {}).values())
+    found = {text: middle(text, whole=whole) for text in labels if text is not None and text not in beside}
+    if level == 0:
+        return found
+    named = [text for text, value in found.items() if value is None or _EXACT.fullmatch(_plain(text))]
+    if not named:
+        return found
+    held = held_columns(certificate).get(column)
+    if held is None:
+        return found | dict.fromkeys(named)
+    base = held.hierarchy.recode(0).labels
+    own = {text: middle(text, whole=whole) for text in base if text is not None and text not in beside}
+    covered = _covered(held.hierarchy, own) if held.whole else {}
+    for text in named:
+        found[text] = own[text] if level is None and text in own else covered.get(text)
+    return found
+
+
+def _covered(hierarchy: Hierarchy, own: Mapping[str, float | None]) -> dict[str, float | None]:
+    """For each label above level 0 the middle of the values that it covers; None if one of them is no number."""
+    base = hierarchy.recode(0).labels
+    found: dict[str, float | None] = {}
+    for level in range(1, hierarchy.height + 1):
+        recode = hierarchy.recode(level)
+        for place, text in enumerate(recode.labels):
+            below = [base[code] for code in np.flatnonzero(recode.to == place)]
+            values = [own[label] for label in below if label is not None and label in own]
+            ends = [value for value in values if value is not None]
+            if text is not None and text not in found:
+                found[text] = (min(ends) + max(ends)) / 2 if ends and len(ends) == len(values) else None
+    return found
+
+
+def _no_mean(column: str, strange: Sequence[str], level: int | None) -> ParameterError:
+    if strange and all("∞" in label for label in strange):
+        text = f"{column!r} has an interval without an end, which has no middle, so there is no mean."
+        remedy = "Choose another column; a release whose policy closes that interval would have a mean."
+    elif level != 0 and any(_EXACT.fullmatch(_plain(label)) for label in strange):
+        text = (
+            f"Values of {column!r} are taken together by a file, whose groups may be called by numbers that say nothing"
+            " of what they hold, so there is no mean."
         )
-    return numbers
+        remedy = "Choose another column; groups called by what they hold, 20-39 say, would have a mean."
+    else:
+        text = f"Not all values of {column!r} are numbers or intervals with two ends, so it has no mean."
+        remedy = "Choose a column of numbers."
+    return ParameterError(text, code="column-type", remedy=remedy)
 
 
 def middle(label: str, *, whole: bool = False) -> float | None:
@@ -159,15 +212,19 @@ def middle(label: str, *, whole: bool = False) -> float | None:
 
     Of `whole` numbers, [0, 10) holds 0 to 9, whose middle is 4.5.
     """
-    text = label.replace("−", "-")
+    text = _plain(label)
     if _EXACT.fullmatch(text):
         return float(text)
     found = _BIN.fullmatch(text) or _RANGE.fullmatch(text)
-    if found is None:
+    if found is None or float(found[1]) > float(found[2]):
         return None
     low, high = float(found[1]), float(found[2])
     if whole:
-        first = math.floor(low) + 1 if text.startswith("(") else math.ceil(low)
-        last = math.ceil(high) - 1 if text.endswith(")") else math.floor(high)
+        first = math.floor(low) + 1 if text.startswith(("(", "]")) else math.ceil(low)
+        last = math.ceil(high) - 1 if text.endswith((")", "[")) else math.floor(high)
         low, high = (first, last) if first <= last else (low, high)
     return (low + high) / 2
+
+
+def _plain(label: str) -> str:
+    return label.replace("−", "-")

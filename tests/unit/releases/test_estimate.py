@@ -124,6 +124,52 @@ def test_means_hold_the_truth(people, release):
     assert error.value.code == "column-unknown"
 
 
+AGES = """
+incrowd: 1
+attributes:
+  town: {domain: [a, b, c]}
+  age: {type: integer, AGE}
+release: {mechanism: sample, epsilon: 1, delta: 0.3}
+"""
+
+
+def mean_of_all(people, age, folder="."):
+    made = api.release(people, Policy.from_text(AGES.replace("AGE", age), folder))
+    found = incrowd.estimate(made, "town", mean="age").means
+    return {row.values[0]: row for row in found}
+
+
+def test_numbers_that_name_groups_are_not_taken_for_ages(people, tmp_path):
+    """The values that a label covers decide; those of a file are not in the certificate, unless its labels say them."""
+    lines = [f"{age};{1000 + age // 20};*" for age in range(80)]
+    (tmp_path / "age.csv").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(ParameterError, match="called by numbers"):
+        mean_of_all(people, "hierarchy: {file: age.csv}, level: 1", tmp_path)
+    lines = [f"{age};{age // 20 * 20}-{age // 20 * 20 + 19};*" for age in range(80)]
+    (tmp_path / "age.csv").write_text("\n".join(lines), encoding="utf-8")
+    said = mean_of_all(people, "hierarchy: {file: age.csv}, level: 1", tmp_path)
+    groups = ", ".join(f"{1000 + a}: [{', '.join(map(str, range(20 * a, 20 * a + 20)))}]" for a in range(4))
+    known = mean_of_all(people, f"hierarchy: {{taxonomy: {{{groups}}}}}, level: 1", tmp_path)
+    truth = (people.age // 20 * 20 + 9.5).groupby(people.town).mean()
+    for found in (said, known):
+        assert found["a"].low - 3 < truth["a"] < found["a"].high + 3
+
+
+def test_codes_among_numbers_are_left_out_of_a_mean(people):
+    coded = people.assign(age=people.age.where(people.index % 3 != 0, -9))
+    found = mean_of_all(coded, "domain: {from: 0, to: 79}, codes: {-9: refused}")
+    truth = people.age[people.index % 3 != 0].groupby(people.town).mean()
+    assert found["a"].low - 3 < truth["a"] < found["a"].high + 3
+    assert 30 < found["a"].mean < 50
+
+
+def test_one_record_has_no_standard_error(people):
+    alone = people[people.town != "c"]
+    found = mean_of_all(alone.assign(age=7), "domain: {from: 0, to: 79}")
+    assert found["a"].mean == 7
+    assert found["a"].standard_error is None
+
+
 def test_a_mean_of_crowds_reaches_as_far_as_what_is_hidden(people):
     """All who are left out are old: the mean of published crowds is too low, its interval is not."""
     old = pd.concat([people, pd.DataFrame({"town": "b", "age": [75] * 20 + [65] * 20})])

@@ -220,7 +220,9 @@ def reconstruct(
         notes.append(_FEW)
     means: tuple[GroupMean, ...] = ()
     if mean is not None:
-        numbers = numbers_of(certificate, [name for block in blocks for name in block.names], table, by, mean)
+        known = [name for block in blocks for name in block.names]
+        labels = table[mean].labels if mean in known else ()
+        numbers = numbers_of(certificate, known, labels, by, mean, certificate.mechanism.levels.get(mean))
         means = _means(blocks, table, by, mean, numbers, rate, invariant=invariant)
         notes.append(MIDDLES)
         if any(group.mean is None for group in means):

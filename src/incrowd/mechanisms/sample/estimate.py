@@ -127,7 +127,7 @@ def _means(certificate: SampleCertificate, table: Histogram, by: Sequence[str], 
         here = float(counts @ values) / sampled
         squares = float(counts @ (values - here) ** 2)
         margin = mean_margin(sampled, squares, width, rate)
-        error = math.sqrt((1.0 - rate) * squares) / sampled
+        error = math.sqrt((1.0 - rate) * squares) / sampled or None  # values that are all alike say nothing of an error
         low, high = max(here - margin, float(values.min())), min(here + margin, float(values.max()))
         means.append(GroupMean(group, here, error, low, high, min(sampled / rate, float(ANY))))
     return tuple(means)

@@ -198,7 +198,7 @@ def _means(certificate: CrowdCertificate, table: Histogram, by: Sequence[str], c
             GroupMean(
                 group,
                 here,
-                None if squares is None else math.sqrt((1.0 - beta) * squares) / sampled,
+                math.sqrt((1.0 - beta) * squares) / sampled if squares else None,
                 max(low - margin, float(values.min())),
                 min(high + margin, float(values.max())),
                 sampled / beta,

@@ -116,7 +116,10 @@ def test_numbers_of_labels():
         7.0,
     ]
     assert middle("[0.2, 0.5)", whole=True) == 0.35  # no whole number is in it
-    assert [middle(t) for t in ("≥ 90", "(−∞, 3)", "x", "", "1-2")] == [None] * 5
+    # as ARX writes them; what runs backwards is a month, or nothing
+    assert [middle(t) for t in ("20-39", "-5--3", "20 – 39", "[20, 40[")] == [29.5, -4, 29.5, 30]
+    assert middle("[20, 40[", whole=True) == 29.5
+    assert [middle(t) for t in ("≥ 90", "(−∞, 3)", "x", "", "2026-05", "1-2-3")] == [None] * 6
 
 
 def people(records, seed=0):
@@ -190,7 +193,9 @@ def certificate(layout, table):
 def described_by(blocks, *, invariant=False, **types):
     """As much of a certificate as estimates look at."""
     return PramCertificate.model_construct(
-        mechanism=PramStatedMechanism.model_construct(invariant=invariant, blocks=tuple(blocks)),
+        mechanism=PramStatedMechanism.model_construct(
+            invariant=invariant, blocks=tuple(blocks), levels=dict.fromkeys(("sex", "age", "region"), 0)
+        ),
         policy={"attributes": {name: {"type": kind} for name, kind in types.items()}},
     )
 
