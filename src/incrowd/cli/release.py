@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from incrowd.api import Concern, Release
 
 _MOST_WARNINGS = 8
+_MOST_GONE = 100  # values of a column in --json; `values` and `occurring` say how many there are
 _UNCONFIRMED = "unconfirmed"
 
 
@@ -176,7 +177,13 @@ def payload_of(release: Release, folder: Path, internal: Path) -> dict[str, Any]
         "warnings": [asdict(warning) for warning in release.warnings],
         "for_you_only": [line for line in (release.insight.headline, *release.insight.lines) if line],
         "columns": [
-            {"name": column.name, "shown": column.shown, "values": column.values, "occurring": column.occurring}
+            {
+                "name": column.name,
+                "shown": column.shown,
+                "values": column.values,
+                "occurring": column.occurring,
+                "gone": list(column.gone[:_MOST_GONE]),
+            }
             for column in release.verdict.columns
         ],
         "hidden": [name for name, labels in certificate.labels.items() if levels.get(name) and len(labels) == 1],
@@ -210,9 +217,10 @@ def _verdict(console: Console, result: dict[str, Any], told: frozenset[str]) -> 
     marks = sum(warning["code"] == _UNCONFIRMED for warning in result["warnings"])
     if marks:
         text = f"{marks} parts of the policy were read off the data, and nobody has confirmed them."
-        untold.insert(0, {"code": _UNCONFIRMED, "text": text})
+        untold.insert(0, {"code": _UNCONFIRMED, "text": text, "internal": True})
     for warning in untold[:_MOST_WARNINGS]:
-        console.print(f"  [yellow]Warning[/] ({warning['code']}): {safe(warning['text'])}", soft_wrap=True)
+        whom = "For you only: warning" if warning["internal"] else "Warning"
+        console.print(f"  [yellow]{whom}[/] ({warning['code']}): {safe(warning['text'])}", soft_wrap=True)
     if len(untold) > _MOST_WARNINGS:
         console.print(f"  and {len(untold) - _MOST_WARNINGS} more warnings (--json, or the report)")
 

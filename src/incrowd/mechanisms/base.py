@@ -109,11 +109,13 @@ class Concern:
         code: what kind of thing, for programs.
         column: the column that it is about; None for all of it.
         text: what is wrong and what to change, in words.
+        internal: whether it was read off the raw table, or was before anything was published: for the publisher alone.
     """
 
     code: str
     column: str | None
     text: str
+    internal: bool = True
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """Whether what it promises holds for people with several rows (`Policy.rows_per_person`), not only for one each."""
     kept_as: ClassVar[str] = "as it is"
     """How a column is shown whose values are not made coarser."""
+    leaves_out: ClassVar[bool] = True
+    """Whether a group's share may become smaller because its records are left out, and not by chance alone."""
     in_use: ClassVar[str] = "Count with `incrowd estimate`, which gives an interval for each number."
     """What users do with a release, in a sentence of its verdict."""
     estimate_options: ClassVar[frozenset[str]] = frozenset({"mean", "total"})

@@ -130,7 +130,9 @@ class NumberSpread:
 def numbers_of(
     certificate: AnyCertificate, names: Sequence[str], labels: Labels, by: Sequence[str], column: str, level: int | None
 ) -> list[float | None]:
-    """The number that each label of a column, one of these names, stands for at a level, or at several; None for the missing value and for codes.
+    """The number that each label of a column, one of these names, stands for; None for the missing value and for codes.
+
+    At level 0 labels are the column's own values; without a level, they are of several.
 
     Raises:
         ParameterError: it is not there, is asked for already, or has a label that stands for no number.
@@ -150,7 +152,9 @@ def numbers_of(
     return [None if label is None else numbers.get(label) for label in labels]
 
 
-def _standing_for(certificate: AnyCertificate, column: str, labels: Labels, level: int | None) -> dict[str, float | None]:
+def _standing_for(
+    certificate: AnyCertificate, column: str, labels: Labels, level: int | None
+) -> dict[str, float | None]:
     """The number of each label that should have one: not of the missing value, and not of codes among numbers.
 
     Above level 0 a label such as 88 may be the name of a group. So the values that it covers decide; if these are in a

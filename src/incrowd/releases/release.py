@@ -151,10 +151,13 @@ class Release:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><td>{html.escape(column.name)}</td><td>{html.escape(column.shown)}</td>"
-            f"<td>{column.occurring:,} of {column.values:,}</td></tr>"
+            f"<td>{column.occurring_of}</td></tr>"
             for column in self.verdict.columns
         )
-        warnings = "".join(f"<li>{html.escape(warning.text)}</li>" for warning in self.warnings)
+        warnings = "".join(
+            f"<li>{'For you only: ' if warning.internal else ''}{html.escape(warning.text)}</li>"
+            for warning in self.warnings
+        )
         return (
             f"<div><b>Release by {html.escape(self.certified.mechanism.name)}</b>"
             + "".join(f"<p>{html.escape(line)}</p>" for line in self.verdict.lines)

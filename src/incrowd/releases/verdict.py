@@ -9,7 +9,7 @@ function in `FINDINGS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,6 +41,8 @@ _WORK = 20_000_000  # cells that scores may take, for each number of columns
 _MANY, _FEW = 1000, 100  # values, and how many times fewer that occur
 _MINORITY = 0.005  # of the table; smaller groups are lost with less ado
 _LOST = 0.5  # of a group's share
+_BELOW = 0.05  # what a score may be below its control before that is told
+_COLUMNS = ("one column", "two columns", "three columns")
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class ColumnVerdict:
         occurring: how many it does.
         gone: those that it does not.
         hidden: all values look alike.
+        at_one_level: whether all records show it at the same one. If not, values of several levels stand side by side,
+            and `values` are those that occur: of the others nothing is said.
     """
 
     name: str
@@ -62,6 +66,12 @@ class ColumnVerdict:
     occurring: int
     gone: Labels = ()
     hidden: bool = False
+    at_one_level: bool = True
+
+    @property
+    def occurring_of(self) -> str:
+        """How many values occur, of how many."""
+        return f"{self.occurring:,} of {self.values:,}" if self.at_one_level else f"{self.occurring:,}"
 
 
 @dataclass(frozen=True)
@@ -201,7 +211,8 @@ def verdict(policy: Policy, published: Counted, statement: AnyStatement) -> Verd
     columns = tuple(_column(published, name, statement.mechanism.levels, mechanism) for name in published.names)
     seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism)
     lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {mechanism.in_use}",)
-    return Verdict(lines, seen.columns, tuple(concern for find in FINDINGS for concern in find(seen)))
+    warnings = [replace(concern, internal=False) for find in FINDINGS for concern in find(seen)]
+    return Verdict(lines, seen.columns, tuple(warnings))
 
 
 def _column(published: Counted, name: str, levels: Mapping[str, int], mechanism: AnyMechanism) -> ColumnVerdict:
@@ -219,8 +230,11 @@ def _column(published: Counted, name: str, levels: Mapping[str, int], mechanism:
         shown = f"coarser, level {level}" + ("" if mechanism.kept_as == "as it is" else f", {mechanism.kept_as}")
     else:
         shown = mechanism.kept_as
+    occurring = int(there.sum())
+    if level is None:
+        return ColumnVerdict(name, shown, occurring, occurring, at_one_level=False)
     gone = tuple(text for text, is_there in zip(labels, there, strict=True) if not is_there)
-    return ColumnVerdict(name, shown, len(labels), int(there.sum()), gone, hidden)
+    return ColumnVerdict(name, shown, len(labels), occurring, gone, hidden)
 
 
 def _lines(seen: PublicView) -> tuple[str, ...]:
@@ -232,14 +246,21 @@ def _lines(seen: PublicView) -> tuple[str, ...]:
     first += f"; {_listed(telling)} tell{'s' if len(telling) == 1 else ''} them apart" if telling else ""
     if idle:
         first += f", {count(idle, 'column does', 'columns do')} not" if telling else ", and no column tells them apart"
-    lost = [column for column in seen.columns if column.gone]
-    values = sum(column.values for column in seen.columns)
-    occurring = sum(column.occurring for column in seen.columns)
-    second = "Every value that could be shown occurs."
+    return f"{first}.", " ".join(_values_in_words(seen.columns)), seen.mechanism.in_use
+
+
+def _values_in_words(columns: Sequence[ColumnVerdict]) -> Iterator[str]:
+    level = [column for column in columns if column.at_one_level]
+    lost = [column for column in level if column.gone]
     if lost:
+        values, occurring = sum(column.values for column in level), sum(column.occurring for column in level)
         names = _listed([f"{column.name} ({len(column.gone):,})" for column in lost])
-        second = f"{occurring:,} of {values:,} values that could be shown occur; others are missing of {names}."
-    return f"{first}.", second, seen.mechanism.in_use
+        yield f"{occurring:,} of {values:,} values that could be shown occur; others are missing of {names}."
+    elif level:
+        yield "Every value that could be shown occurs."
+    if len(level) < len(columns):
+        names = _listed([f"{column.name} ({column.occurring:,})" for column in columns if not column.at_one_level])
+        yield f"Each record is shown as finely as its group allows, in so many different values: {names}."
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -292,7 +313,11 @@ def insight(
         shown = fidelity(table, told, recodes, work=_WORK) if at_levels else finest
     except IncrowdError:  # a column that cannot be undone, or has values of its own
         return Insight(lines=lines)
-    return Insight(shown, finest, errors, shares, lines, tuple(_losers(shares)))
+    warnings: list[Concern] = []
+    if made.published.total >= NEARLY_EMPTY:
+        at_a_level = [share for share in shares if share.column in recodes]
+        warnings += [*_below_control(shown), *(_losers(at_a_level) if mechanism.leaves_out else ())]
+    return Insight(shown, finest, errors, shares, lines, tuple(warnings))
 
 
 def _shares(
@@ -313,6 +338,20 @@ def _shares(
         ]
     lost = sorted(found, key=lambda share: (share.kept, -share.before))
     return errors, tuple(lost)
+
+
+def _below_control(shown: Sequence[Fidelity]) -> Iterator[Concern]:
+    """Counts of several columns that are further from the truth than what one-way counts alone would say."""
+    for found in shown:
+        if found.score < found.control - _BELOW:
+            yield Concern(
+                "below-control",
+                None,
+                f"Counts of {_COLUMNS[found.columns - 1]} score {1000 * found.score:.0f} of 1000, where true counts "
+                f"of each column alone would score {1000 * found.control:.0f}. Publish fewer columns or show them "
+                "more coarsely, or ask `incrowd advise` for another mechanism.",
+            )
+            return
 
 
 def _losers(shares: Sequence[ValueShare]) -> Iterator[Concern]:
@@ -353,7 +392,10 @@ def _scores(found: Sequence[Fidelity]) -> str:
 
 def public_block(found: Verdict) -> Html:
     """The verdict for the public report."""
-    return _block([*map(_line, found.lines), *_warned("To keep in mind", found.warnings)])
+    parts: list[Content] = [*map(_line, found.lines), *_warned("To keep in mind", found.warnings)]
+    if found.columns:
+        parts += [heading("Each column"), _column_table(found)]
+    return _block(parts)
 
 
 def internal_block(found: Verdict, inside: Insight, concerns: Sequence[Concern] = ()) -> Html:
@@ -385,10 +427,9 @@ def _warned(title: str, warnings: Sequence[Concern]) -> list[Content]:
 
 
 def _score_table(inside: Insight) -> Html:
-    words = ("one column", "two columns", "three columns")
     rows = [
         [
-            words[at.columns - 1],
+            _COLUMNS[at.columns - 1],
             f"{1000 * s.score:.0f}",
             f"{1000 * s.control:.0f}",
             f"{1000 * at.score:.0f}",
@@ -414,24 +455,24 @@ def _score_table(inside: Insight) -> Html:
     )
 
 
-def _column_table(found: Verdict, inside: Insight) -> Html:
-    rows = [
-        [
-            label(column.name),
-            column.shown,
-            f"{column.occurring:,} of {column.values:,}",
-            percent(inside.errors[column.name]) if column.name in inside.errors else "–",
-            markup(_names(column.gone)),
-        ]
-        for column in found.columns
+def _column_table(found: Verdict, inside: Insight | None = None) -> Html:
+    """How finely each column is shown and what is gone; for the publisher, also how far its counts are off."""
+    rows: list[list[Content]] = [
+        [label(column.name), column.shown, column.occurring_of, markup(_names(column))] for column in found.columns
     ]
-    return table(
-        "The columns", ["column", "shown", "values that occur", "counts off by", "values gone"], rows, numbers=(2, 3)
-    )
+    heads = ["column", "shown", "values that occur", "values gone"]
+    if inside is not None:
+        heads.insert(3, "counts off by")
+        for row, column in zip(rows, found.columns, strict=True):
+            row.insert(3, percent(inside.errors[column.name]) if column.name in inside.errors else "–")
+    return table("The columns", heads, rows, numbers=range(2, len(heads) - 1))
 
 
-def _names(gone: Labels) -> list[Content]:
+def _names(column: ColumnVerdict) -> list[Content]:
+    if not column.at_one_level:
+        return ["–"]
     parts: list[Content] = []
+    gone = column.gone
     for text in gone[:_NAMED]:
         parts += [", " if parts else None, label(text)]
     if len(gone) > _NAMED:

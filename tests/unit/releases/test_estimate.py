@@ -212,6 +212,10 @@ def test_a_label_of_local_recoding_has_what_lies_within_and_may_have_what_lies_a
     assert (whole.low, whole.high) == (len(people), len(people))
     decade = rows["70 to 79",]
     assert decade.low <= int((people.age >= 70).sum()) <= decade.high
+    assert all(row.low <= row.estimate <= row.high for row in rows.values() if row.estimate is not None)
+    assert whole.estimate == len(people)
+    # Spread evenly, the values of the column add up to all people.
+    assert sum(rows[str(age),].estimate or 0 for age in range(80)) == pytest.approx(len(people))
 
 
 def test_options_without_a_meaning_are_refused(people):

@@ -153,6 +153,56 @@ def test_what_is_said_before_publishing(people):
     assert len(told) == 1
 
 
+def test_a_randomised_sample_is_weak_only_if_its_promise_is(people):
+    """The k of a sample depends on how many are drawn; before that, only two records are certain."""
+    told = []
+    text = "mechanism: pram, rho: 0.5, beta: 0.3"
+    made = api.release_copies(people, policy(text), copies=1, warn=told.append)[0]
+    assert made.certified.promise.k > 1.25
+    assert told == []
+
+
+def test_a_table_redrawn_to_nothing_is_told_before_publishing(people):
+    told = []
+    api.release_copies(people, policy("mechanism: pram, rho: 0.001"), copies=1, warn=told.append)
+    assert codes(told) == {("tells-nothing", None)}
+    told.clear()
+    api.release_copies(people, policy("mechanism: pram, rho: 0.2"), copies=1, warn=told.append)
+    assert told == []
+
+
+def test_a_release_below_the_control_is_told_to_the_publisher():
+    """Two towns of different ages: crowds of the pairs lose what one-way tables would still tell."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({f"c{i}": rng.integers(0, 12, 6000).astype(str) for i in range(3)})
+    columns = "\n".join(f"  c{i}: {{domain: [{', '.join(map(repr, map(str, range(12))))}]}}" for i in range(3))
+    text = "incrowd: 1\nattributes:\n" + columns + "\nrelease: {mechanism: pram, rho: 0.1}\n"
+    made = api.release(table, Policy.from_text(text), _source=RandomSource.seeded(1))
+    [found] = made.insight.warnings
+    assert found.code == "below-control"
+    assert found.internal
+
+
+def test_an_empty_table_has_lost_nobody_in_particular(people):
+    made = api.release(people.head(20), policy(CROWD))
+    assert {warning.code for warning in made.warnings} == {"nearly-empty"}
+
+
+def test_what_no_suppression_allows_is_not_counted(people):
+    made = api.release(people, policy("mechanism: generalization, require: {k: 5}"))
+    assert not any("left out" in line for line in made.insight.lines)
+
+
+def test_nodes_of_a_hierarchy_are_no_lost_values(people):
+    text = TEXT.replace(", level: LEVEL", "").replace("ROLE", "role: quasi")
+    text = text.replace("RELEASE", "mechanism: generalization, require: {k: 40}, recoding: local")
+    made = api.release(people, Policy.from_text(text))
+    assert all(column.gone == () for column in made.verdict.columns)
+    assert "missing of" not in made.verdict.text
+    assert "as finely as its group allows" in made.verdict.lines[1]
+    assert "lost-most" not in {warning.code for warning in made.warnings}
+
+
 def test_what_a_draft_leaves_to_be_confirmed(people, tmp_path):
     people.to_csv(tmp_path / "people.csv", index=False)
     api.draft_policy(tmp_path / "people.csv", tmp_path / "draft.yaml")
@@ -191,8 +241,10 @@ def test_the_terminal_and_json(people, tmp_path, capsys):
     assert run(command, ["release", str(tmp_path / "p.yaml"), "-o", str(tmp_path / "two"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["verdict"].count("\n") == 2
-    assert {"code", "column", "text"} == set(found["warnings"][0])
+    assert {"code", "column", "text", "internal"} == set(found["warnings"][0])
+    assert found["warnings"][0]["internal"] is True
     assert found["columns"][0]["shown"] == "redrawn at random"
+    assert all({"gone", "occurring", "values"} <= set(column) for column in found["columns"])
 
 
 def test_a_table_that_is_known_by_its_counts_alone_has_the_same_verdict(people):

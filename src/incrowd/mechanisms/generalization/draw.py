@@ -215,10 +215,12 @@ def draw(
 
 def remarks(settings: GeneralizationSettings, table: Histogram, outcome: GeneralizationOutcome) -> Iterator[str]:
     """How many were left out, and whether recoding locally would have lost less, where that is quickly found."""
-    left_out = table.total - outcome.published.total
     if settings.local:
         return
-    yield f"{count(left_out, 'record was', 'records were')} left out, of {table.total:,}."
+    left_out = table.total - outcome.published.total
+    if settings.suppression:
+        how_many = count(left_out, "record was", "records were") if left_out else "No record was"
+        yield f"{how_many} left out, of {table.total:,}."
     fixed = any(name in settings.fixed for name in settings.quasi)
     if fixed or outcome.loss < _LITTLE or len(table) * len(settings.quasi) > _QUICK:
         return

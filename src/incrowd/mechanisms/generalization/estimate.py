@@ -50,14 +50,14 @@ def estimate(
     missing = left_out_at_most(section_of(certificate, Generalization).suppression, table.total)
     if total is not None:
         missing = max(min(missing, total[1] - table.total), 0)
-    low, high = _ends(certificate, table, by, grid, shown)
+    low, high, likely = _ends(certificate, table, by, grid, shown)
     high = high + missing
     if total is not None:
         low, high = calibrated((low, high), (table.total - (high - missing), table.total - low + missing), total)
     rows = tuple(
         EstimatedCell(
             values,
-            float(shown[i]) if shown[i] or low[i] == high[i] else None,
+            float(min(max(likely[i], low[i]), high[i])) if likely[i] or low[i] == high[i] else None,
             0.0 if low[i] == high[i] else None,
             int(low[i]),
             int(high[i]),
@@ -88,8 +88,8 @@ def _notes(certificate: GeneralizationCertificate, missing: int, grid: Grid) -> 
         )
     if release.recoding == "local":
         notes.append(
-            "Recoding is local: a label may cover others of the same column, which are counted apart. Low counts the "
-            "records that surely are of a row, high those that may be."
+            "Recoding is local: a label may cover others of the same column. Low counts the records that surely are of "
+            "a row, high those that may be; the estimate spreads records evenly over what their labels cover."
         )
     if grid.unlisted:
         notes.append(f"{grid.unlisted:,} declared cells of which no record is published are not listed.")
@@ -98,28 +98,32 @@ def _notes(certificate: GeneralizationCertificate, missing: int, grid: Grid) -> 
 
 def _ends(
     certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str], grid: Grid, shown: Ints
-) -> tuple[Ints, Ints]:
-    """How many of the published records surely are of each cell, and how many may be."""
+) -> tuple[Ints, Ints, Floats]:
+    """How many of the published records surely are of each cell, how many may be, and how many are if spread evenly."""
     local = [name for name in by if name not in certificate.mechanism.levels]
     if not local:
-        return shown, shown
+        return shown, shown, shown.astype(np.float64)
     if grid.unlisted or any(len(labels) ** 2 > 50 * MOST_LISTED for labels in grid.labels):
-        return shown, np.full_like(shown, table.total)
+        return shown, np.full_like(shown, table.total), shown.astype(np.float64)
     held = held_columns(certificate)
-    surely = maybe = shown.reshape([len(labels) for labels in grid.labels]).astype(np.float64)
+    surely = maybe = likely = shown.reshape([len(labels) for labels in grid.labels]).astype(np.float64)
     for axis, (name, labels) in enumerate(zip(by, grid.labels, strict=True)):
         if name not in local:
             continue
         inside: NDArray[np.bool_] = np.eye(len(labels), dtype=np.bool_)
         touching: NDArray[np.bool_] = np.ones_like(inside)  # if the hierarchy is in a file, any may cover any other
+        values = len(labels)
         if name in held and held[name].whole and held[name].in_order:
             inside = within(held[name].hierarchy)
             touching = inside | inside.T
-        surely, maybe = (
+            values = len(held[name].hierarchy.recode(0).labels)  # which come first
+        sizes = inside[:, :values].sum(axis=1, dtype=np.float64)
+        part = np.where(inside, 1.0, np.where(inside.T, sizes[:, None] / sizes[None, :], 0.0))
+        surely, maybe, likely = (
             np.moveaxis(np.tensordot(relation.astype(np.float64), cells, (1, axis)), 0, axis)
-            for relation, cells in ((inside, surely), (touching, maybe))
+            for relation, cells in ((inside, surely), (touching, maybe), (part, likely))
         )
-    return surely.ravel().astype(np.int64), maybe.ravel().astype(np.int64)
+    return surely.ravel().astype(np.int64), maybe.ravel().astype(np.int64), likely.ravel()
 
 
 def _means(

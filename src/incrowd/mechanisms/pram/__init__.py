@@ -53,6 +53,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         "that matrices which the policy keeps in files are the ones stated",
     )
     estimate_options = frozenset({"mean", "method"})
+    leaves_out = False
     kept_as = "redrawn at random"
     in_use = (
         "No row can be relied upon, and rows are not to be counted as they are: `incrowd estimate` undoes the "
@@ -86,8 +87,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
     def concerns(self, settings: PramSettled, table: Histogram) -> Iterable[Concern]:
         from incrowd.mechanisms.pram.settle import concerns
 
-        del table
-        return concerns(settings)
+        return concerns(settings, table)
 
     def together(self, settings: PramSettled, copies: int) -> Together | None:
         from incrowd.mechanisms.pram.state import together

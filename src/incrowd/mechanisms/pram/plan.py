@@ -10,14 +10,14 @@ from functools import lru_cache
 import numpy as np
 
 from incrowd.core.errors import ParameterError, UnreachableError
-from incrowd.core.numbers import number
+from incrowd.core.numbers import few_digits, number
 from incrowd.mechanisms.pram.blocks import as_drawn
 from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
 from incrowd.theory._numbers import require_between, round_up
 from incrowd.theory.crowd import require_rows
 from incrowd.theory.profile import Relation
 from incrowd.theory.randomisation import RetentionReplacement, local_epsilon
-from incrowd.theory.shuffling import central_delta, group_epsilon
+from incrowd.theory.shuffling import central_delta, central_epsilon, group_epsilon
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,10 @@ def largest_retention(sizes: Sequence[int], records: int, epsilon: float, delta:
         laws = [RetentionReplacement(middle, size) for size in sizes]
         kept = central_delta(laws, records, epsilon).delta <= delta
         low, high = (middle, high) if kept else (low, middle)
-    if low == 0.0:
-        raise UnreachableError("No retention above 0 was found to keep the promise.", code="unreachable")
-    return low
+    # What a release states is rounded up, so the very largest ρ may state a little more than ε.
+    for less in (0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2):
+        rho = as_drawn(low * (1 - less))
+        laws = [RetentionReplacement(rho, size) for size in sizes]
+        if rho and few_digits(central_epsilon(laws, records, delta).epsilon, 6, up=True) <= epsilon:
+            return rho
+    raise UnreachableError("No retention above 0 was found to keep the promise.", code="unreachable")

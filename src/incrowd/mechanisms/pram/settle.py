@@ -449,12 +449,32 @@ def spending(settings: PramSettled) -> Point | Uncomposable:
     return Point(settings.promise.epsilon, settings.promise.delta, Relation.REPLACE_ONE)
 
 
-def concerns(settings: PramSettled) -> Iterator[Concern]:
-    """A promise that hardly is one."""
-    if settings.promise is not None and settings.promise.k < _WEAK:
+def concerns(settings: PramSettled, table: Counted) -> Iterator[Concern]:
+    """A promise that hardly is one, and a table that tells nothing."""
+    expected = max(round(settings.drawn_rate * table.total), FEWEST)
+    settled = settings.published(expected)  # of a sample, k depends on how many are drawn
+    if settled.promise is not None and settled.promise.k < _WEAK:
         yield Concern(
             "weak-promise",
             None,
             f"Somebody who looks for a person's record finds it with a probability of up to 1/k = "
-            f"{number(1 / settings.promise.k, 2)}. Choose a smaller rho, or a k, until 1/k is what you can answer for.",
+            f"{number(1 / settled.promise.k, 2)}. Choose a smaller rho, or a k, until 1/k is what you can answer for.",
         )
+    if settled.blocks and all(_error(block, expected) > 1 for block in settled.blocks):
+        yield Concern(
+            "tells-nothing",
+            None,
+            "Values are redrawn so often that the count of every value has a standard error as large as itself. Choose "
+            "a larger rho, show columns more coarsely, or redraw more records.",
+        )
+
+
+def _error(block: Block, records: int) -> float:
+    """The standard error of the count of a value, over that count, if all values were as frequent; 0 for a matrix.
+
+    Such a count is estimated as (y − (1−ρ)·n/m)/ρ, with y ~ Bin(n, 1/m).
+    """
+    law = block.law
+    if not isinstance(law, RetentionReplacement):
+        return 0.0
+    return math.sqrt((law.size - 1) / records) / law.retention if law.retention else math.inf

@@ -194,7 +194,7 @@ def described_by(blocks, *, invariant=False, **types):
     """As much of a certificate as estimates look at."""
     return PramCertificate.model_construct(
         mechanism=PramStatedMechanism.model_construct(
-            invariant=invariant, blocks=tuple(blocks), levels=dict.fromkeys(("sex", "age", "region"), 0)
+            invariant=invariant, blocks=tuple(blocks), levels=dict.fromkeys(types, 0)
         ),
         policy={"attributes": {name: {"type": kind} for name, kind in types.items()}},
     )
@@ -345,5 +345,6 @@ def test_an_interval_without_an_end_has_no_middle():
         np.array([500, 500]),
     )
     described = described_by(KeptBlock(attributes=(name,), sizes=(2,), rho=0.5) for name in ("a", "n"))
+    described.mechanism.levels.update(a=0, n=0)
     with pytest.raises(ParameterError, match="without an end"):
         reconstruct(described, table, ["a"], mean="n")
