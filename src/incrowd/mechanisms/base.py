@@ -14,6 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from incrowd.core.errors import InternalError
@@ -33,10 +34,12 @@ from incrowd.policy.release import ReleaseSection
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.marginals import Marginals
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
+    from incrowd.sources import Source
 
 Tell = Callable[[str, float], None]
 """Told what is being done, and the part of it that is done."""
@@ -90,6 +93,50 @@ class Made(Generic[OutcomeT_co, StatementT_co]):
         if not isinstance(self.outcome, outcome):
             raise InternalError("a draw had another outcome than its settings ask for")
         return Made(self.published, self.levels, self.statement, self.outcome, self.beside)
+
+
+@dataclass(frozen=True, eq=False)
+class MadeInParts(Generic[StatementT_co]):
+    """A release that the executors of a cluster drew and wrote.
+
+    Attributes:
+        parts: the files of its table, in their order.
+        published: counts of its table by some columns, which is all that the driver has of it.
+        levels: the level at which each column is shown.
+        statement: what it says of itself.
+    """
+
+    parts: tuple[Path, ...]
+    published: Marginals
+    levels: Mapping[str, int]
+    statement: StatementT_co
+
+
+class ExecutorsDraw(ABC, Generic[PromiseT, MechanismT]):
+    """How the executors of a cluster draw and write a table that the driver never has."""
+
+    @abstractmethod
+    def ready(self, scratch: Path, tell: Tell) -> Promise:
+        """Refuse what can be refused, as `prepare` does, and say what the ledger is charged with.
+
+        Executors will write to the folder `scratch`: whether they can is tried out here.
+        """
+
+    @abstractmethod
+    def draw(self, key: bytes, scratch: Path, tell: Tell) -> MadeInParts[Statement[PromiseT, MechanismT]]:
+        """Make the release, with bits that are derived from 32 secret bytes."""
+
+    @abstractmethod
+    def public_report(
+        self, policy: Policy, made: MadeInParts[Statement[PromiseT, MechanismT]], *, void: str | None
+    ) -> bytes:
+        """As `Mechanism.public_report`."""
+
+    @abstractmethod
+    def internal_report(
+        self, policy: Policy, made: MadeInParts[Statement[PromiseT, MechanismT]], *, void: str | None
+    ) -> bytes:
+        """The publisher's own report."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +212,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """What `estimate` can be told: a column whose mean is wanted, an interval for the number of people in all, …"""
     table_notes: ClassVar[Mapping[str, str]] = {}
     """What the table's Parquet file says of itself, in the metadata of its schema; nothing else may stand there."""
+    drawn_by_executors: ClassVar[bool] = False
+    """Whether the executors of a cluster can draw and write its tables (`by_executors`)."""
     section: type[SectionT]
     """Its part of the policy."""
     certificate: type[Certificate[PromiseT, MechanismT]]
@@ -229,6 +278,22 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         self, settings: SettingsT, prepared: PreparedT, source: RandomSource
     ) -> Made[OutcomeT, Statement[PromiseT, MechanismT]]:
         """Make a release."""
+
+    def executors_lack(self, section: SectionT) -> str | None:
+        """What a section asks for that executors do not do, after the word "Executors"; None if there is nothing."""
+        del section
+        return None
+
+    def by_executors(
+        self, settings: SettingsT, attributes: Sequence[CodedAttribute], source: Source
+    ) -> ExecutorsDraw[PromiseT, MechanismT]:
+        """How executors draw and write the table of a source; `drawn_by_executors`.
+
+        Raises:
+            ParameterError: the source is on no cluster.
+        """
+        del settings, attributes, source
+        raise InternalError("executors were asked for a table that they cannot draw")
 
     @abstractmethod
     def check_promise(self, certificate: Certificate[PromiseT, MechanismT]) -> Iterator[Check]:

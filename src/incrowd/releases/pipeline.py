@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from incrowd.core.errors import DataError, ParameterError, PolicyError
 from incrowd.core.files import named, require_absent
+from incrowd.mechanisms.base import Concern, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
+from incrowd.mechanisms.certificate import MechanismT, PromiseT
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.mechanisms.base import Concern, Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
-    from incrowd.mechanisms.certificate import MechanismT, PromiseT, Statement
+    from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
     from incrowd.releases.release import Release
-    from incrowd.releases.staging import Staged
+    from incrowd.releases.staging import Stage
+    from incrowd.sources import Source
     from incrowd.sources.people import BoundedRows
 
 Progress = Callable[[str, float], None]
@@ -114,7 +116,6 @@ def release_copies(
     from incrowd.releases.charging import Purse
     from incrowd.releases.release import signed, write_around
     from incrowd.releases.staging import require_free, staged, writing
-    from incrowd.releases.verdict import before_publishing
 
     tell = progress or (lambda _what, _part: None)
     plan = read_policy(policy)
@@ -128,57 +129,33 @@ def release_copies(
     purse = Purse(plan, new_ledger=new_ledger, rehearse=rehearse)
     reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
     source = RandomSource() if _source is None else _source
-    if write_with == "executors":
-        from incrowd.releases.executors import release_by_executors, require_spark
-
-        return [
-            release_by_executors(
-                plan,
-                attributes,
-                settings,
-                require_spark(_open_listed(data, plan, **reading)),
-                folders[0].absolute(),
-                charge=lambda promise: purse.charge(promise, copies),
-                sign=lambda certificate: signed(certificate, key),
-                randomness=source,
-                tell=tell,
-            )
-        ]
     opened = _open_listed(data, plan, **reading)
-    repeating = rows_not_people(opened, plan)
-    counted, people = _count(opened, plan, attributes, lambda part: tell("reading", part))
-    settings, prepared = mechanism.prepare(settings, counted, tell)
-    concerns = (*repeating, *before_publishing(mechanism, plan, settings, counted))
+    work: Work
+    if write_with == "executors":
+        from incrowd.releases.executors import ExecutorsWork
+
+        tell("reading", 0.0)
+        work = ExecutorsWork(plan, mechanism.by_executors(settings, attributes, opened), source, tell)
+        folders = [folder.absolute() for folder in folders]
+    else:
+        work = _prepared(mechanism, plan, attributes, settings, opened, source, copies, tell, rehearse=rehearse)
     if warn is not None:
-        for concern in concerns:
+        for concern in work.concerns:
             warn(concern)
     with ExitStack() as stack:
         # A folder that cannot be made is found out before the budget is spent.
         stage = stack.enter_context(staged(folders)) if folders else None
-        charged = purse.charge(mechanism.spending(settings), copies)
+        charged = purse.charge(work.ready(stage), copies)
         stack.enter_context(charged.explained())
 
         def make(number: int) -> Release:
             tell("drawing", number / copies)
-            drawn = mechanism.draw(settings, prepared, source)
-            staged = None if stage is None else stage.releases[number]
-            with nullcontext() if staged is None else writing(staged.folder):
-                one = _make(
-                    mechanism,
-                    plan,
-                    attributes,
-                    settings,
-                    counted,
-                    drawn,
-                    source,
-                    copies,
-                    staged,
-                    concerns,
-                    rehearse=rehearse,
-                )
-                one = replace(one, certified=signed(one.certified, key))
-                if staged is not None:
-                    write_around(one, staged.public, staged.internal, internal_folder(staged.folder))
+            place = None if stage is None else stage.releases[number]
+            one = work.make(stage, number)
+            one = replace(one, certified=signed(one.certified, key))
+            if place is not None:
+                with writing(place.folder):
+                    write_around(one, place.public, place.internal, internal_folder(place.folder))
             return one
 
         made = [make(number) for number in range(copies)]
@@ -187,7 +164,109 @@ def release_copies(
             tell("writing", 0.0)
             charged.publish(stage, digest)
     tell("done", 1.0)
-    return [replace(one, charged=charged, digest=digest, people=people) for one in made]
+    return [replace(one, charged=charged, digest=digest, people=work.people) for one in made]
+
+
+def _prepared(
+    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT],
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    settings: SettingsT,
+    opened: Source,
+    source: RandomSource,
+    copies: int,
+    tell: Progress,
+    *,
+    rehearse: bool,
+) -> DriverWork[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]:
+    """Count the table and look at it: nothing is charged or drawn."""
+    from incrowd.releases.verdict import before_publishing
+
+    repeating = rows_not_people(opened, policy)
+    table, people = _count(opened, policy, attributes, lambda part: tell("reading", part))
+    settings, prepared = mechanism.prepare(settings, table, tell)
+    concerns = (*repeating, *before_publishing(mechanism, policy, settings, table))
+    return DriverWork(
+        mechanism, policy, attributes, settings, prepared, table, source, copies, concerns, people, rehearse
+    )
+
+
+class Work(Protocol):
+    """Who draws and writes a table: this machine, or the executors of a cluster. They share all other steps."""
+
+    @property
+    def concerns(self) -> Sequence[Concern]:
+        """What had better be changed before anything is charged or drawn."""
+
+    @property
+    def people(self) -> BoundedRows | None:
+        """How many rows and people there were, if rows are not people."""
+
+    def ready(self, stage: Stage | None) -> Promise:
+        """Refuse what can be refused, and say what one release is charged with."""
+
+    def make(self, stage: Stage | None, number: int) -> Release:
+        """Draw one of the releases, and write its table to the stage, if there is one."""
+
+
+@dataclass(frozen=True, eq=False)
+class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]):
+    """A table that is drawn and written here."""
+
+    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]
+    policy: Policy
+    attributes: Sequence[CodedAttribute]
+    settings: SettingsT
+    prepared: PreparedT
+    table: Histogram
+    source: RandomSource
+    copies: int
+    concerns: Sequence[Concern]
+    people: BoundedRows | None
+    rehearse: bool
+
+    def ready(self, stage: Stage | None) -> Promise:
+        """All is known."""
+        del stage
+        return self.mechanism.spending(self.settings)
+
+    def make(self, stage: Stage | None, number: int) -> Release:
+        """Draw, and write the table while reports are made."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        from incrowd.releases.release import REPORT, Release, certify, files_of, void_of
+        from incrowd.releases.staging import writing
+        from incrowd.releases.verdict import insight, internal_block, public_block, verdict
+        from incrowd.reports.page import with_verdict
+
+        mechanism, policy, settings = self.mechanism, self.policy, self.settings
+        made = mechanism.draw(settings, self.prepared, self.source)
+        place = None if stage is None else stage.releases[number]
+        void = void_of(self.source, rehearse=self.rehearse)
+        with nullcontext() if place is None else writing(place.folder), ThreadPoolExecutor(1) as aside:
+            # As slow as the reports, and independent of them.
+            files = aside.submit(files_of, policy, made.publication, None if place is None else place.public, void)
+            judged = verdict(policy, made.published, made.statement)
+            inside = insight(mechanism, self.attributes, settings, self.table, made)
+            report = mechanism.public_report(policy, settings, made.publication, made.statement, void=void)
+            report = with_verdict(report, public_block(judged))
+            internal = mechanism.internal_files(policy, self.attributes, settings, self.table, made, void=void)
+            block = internal_block(judged, inside, self.concerns)
+            internal = internal | {REPORT: with_verdict(internal[REPORT], block)}
+            together = mechanism.together(settings, self.copies)
+            published = made.published  # without the rest, which is not for those who get the release
+            names = published.columns
+            return Release(
+                load=lambda: published,
+                certified=certify(policy, made.statement, names, together, self.source, files.result(), report, void),
+                policy=policy.with_levels(made.levels),
+                report=report,
+                internal=internal,
+                beside=made.beside,
+                verdict=judged,
+                insight=inside,
+                concerns=self.concerns,
+            )
 
 
 def _digest(made: Sequence[Release]) -> str:
@@ -271,7 +350,7 @@ def count_table(
 
 
 def _count(
-    source: Any, policy: Policy, attributes: Sequence[CodedAttribute], progress: Callable[[float], None]
+    source: Source, policy: Policy, attributes: Sequence[CodedAttribute], progress: Callable[[float], None]
 ) -> tuple[Histogram, BoundedRows | None]:
     """The table, and what of it counts if rows are not people."""
     from incrowd.mechanisms.registry import require_countable
@@ -286,13 +365,12 @@ def _count(
     return require_as_asked(found.table, codings), found
 
 
-def rows_not_people(source: Any, policy: Policy) -> tuple[Concern, ...]:
+def rows_not_people(source: Source, policy: Policy) -> tuple[Concern, ...]:
     """What to say where rows are taken for people and an identifier repeats, as far as the first rows of a table show.
 
     There is nothing to say if the policy has a section `people` or confirms
     that rows are people.
     """
-    from incrowd.mechanisms.base import Concern
     from incrowd.sources.repeats import seem_not_people
 
     if policy.people is not None or policy.rows_are_people:
@@ -309,7 +387,7 @@ def rows_not_people(source: Any, policy: Policy) -> tuple[Concern, ...]:
     )
 
 
-def _open_listed(data: Any, policy: Policy, **reading: Any) -> Any:
+def _open_listed(data: Any, policy: Policy, **reading: Any) -> Source:
     """The table, whose columns are all in the policy if that refuses others."""
     source = _open(data, policy, **reading)
     if policy.unlisted == "refuse":
@@ -332,7 +410,7 @@ def _open(
     table: str | None = None,
     engine: str | None = None,
     most_cells: int | None = None,
-) -> Any:
+) -> Source:
     from incrowd.sources import holds_tables, open_source
 
     settings = policy.data
@@ -358,50 +436,4 @@ def _open(
         show_values=show_values,
         engine=engine,
         **({} if most_cells is None else {"most_cells": most_cells}),
-    )
-
-
-def _make(
-    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT],
-    policy: Policy,
-    attributes: Sequence[CodedAttribute],
-    settings: SettingsT,
-    table: Histogram,
-    made: Made[OutcomeT, Statement[PromiseT, MechanismT]],
-    source: RandomSource,
-    copies: int,
-    stage: Staged | None,
-    concerns: Sequence[Concern],
-    *,
-    rehearse: bool,
-) -> Release:
-    """Certificate and reports around what the mechanism gave; if there are folders already, its table is in them."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from incrowd.releases.release import REPORT, Release, certify, files_of, void_of
-    from incrowd.releases.verdict import insight, internal_block, public_block, verdict
-    from incrowd.reports.page import with_verdict
-
-    void = void_of(source, rehearse=rehearse)
-    with ThreadPoolExecutor(1) as aside:
-        # As slow as the reports, and independent of them.
-        files = aside.submit(files_of, policy, made.publication, None if stage is None else stage.public, void)
-        judged = verdict(policy, made.published, made.statement)
-        inside = insight(mechanism, attributes, settings, table, made)
-        report = mechanism.public_report(policy, settings, made.publication, made.statement, void=void)
-        report = with_verdict(report, public_block(judged))
-        internal = mechanism.internal_files(policy, attributes, settings, table, made, void=void)
-        internal = internal | {REPORT: with_verdict(internal[REPORT], internal_block(judged, inside, concerns))}
-    together = mechanism.together(settings, copies)
-    published = made.published  # without the rest, which is not for those who get the release
-    return Release(
-        load=lambda: published,
-        certified=certify(policy, made.statement, published.columns, together, source, files.result(), report, void),
-        policy=policy.with_levels(made.levels),
-        report=report,
-        internal=internal,
-        beside=made.beside,
-        verdict=judged,
-        insight=inside,
-        concerns=concerns,
     )

@@ -25,6 +25,7 @@ Anything else is outside the domain. Every record is read, and every one is coun
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -39,6 +40,8 @@ from incrowd.histogram import Histogram
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from incrowd.sources.spark import SparkSource
 
 ENTRY_POINTS = "incrowd.sources"
 
@@ -207,6 +210,24 @@ def _path_of(address: str) -> str:
             remedy="Give file:///path/to/file, or the name of the file.",
         )
     return unquote(slash + path)
+
+
+def require_spark(source: Source) -> SparkSource:
+    """A table that is on a cluster.
+
+    Raises:
+        ParameterError: it is elsewhere.
+    """
+    if "incrowd.sources.spark" in sys.modules:  # which whoever has opened a table on a cluster has imported
+        from incrowd.sources.spark import SparkSource
+
+        if isinstance(source, SparkSource):
+            return source
+    raise ParameterError(
+        "Executors write tables that Spark reads (a Spark DataFrame, or files and tables with --engine).",
+        code="parameter-combination",
+        remedy="Leave the option out (write_with, --write-with): then the table is drawn and written here.",
+    )
 
 
 def _is_source(thing: object) -> TypeGuard[Source]:

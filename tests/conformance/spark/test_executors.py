@@ -175,15 +175,15 @@ def test_what_fails_leaves_nothing_but_the_charge(spark, people, tmp_path, small
 
 def test_what_is_written_is_what_was_counted(spark, people, tmp_path, monkeypatch):
     """As if the table had changed, with as many records, while it was drawn once more to be written."""
-    from incrowd.mechanisms.pram import spark as pram_on_spark
+    from incrowd.mechanisms.pram import executors
 
     seen = []
 
-    def count_another(rows, sets, count=pram_on_spark.count_marginals):
+    def count_another(rows, sets, count=executors.count_marginals):
         seen.append(rows)
         return count(seen[0], sets)
 
-    monkeypatch.setattr(pram_on_spark, "count_marginals", count_another)
+    monkeypatch.setattr(executors, "count_marginals", count_another)
     policy = policy_of(tmp_path)
     before = {p.name for p in tmp_path.iterdir()}
     frame = spark.read.parquet(str(tmp_path / "people.parquet"))

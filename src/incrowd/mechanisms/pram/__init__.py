@@ -23,11 +23,13 @@ from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, Pra
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.mechanisms.pram.executors import PramExecutors
     from incrowd.mechanisms.pram.settle import PramSettled
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
+    from incrowd.sources import Source
 
 
 class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | None", AnyPramPromise, AnyPramMechanism]):
@@ -44,6 +46,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
     )
     start: ClassVar = {"rho": "0.5"}
     several_rows = True
+    drawn_by_executors = True
     section = Pram
     certificate = PramCertificate
     claimed = (
@@ -100,6 +103,20 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         from incrowd.mechanisms.pram.draw import draw
 
         return draw(settings, prepared, source)
+
+    def executors_lack(self, section: Pram) -> str | None:
+        """How many records they write must be known."""
+        return "do not sample: how many records they write must be known (beta)" if section.beta is not None else None
+
+    def by_executors(
+        self, settings: PramSettled, attributes: Sequence[CodedAttribute], source: Source
+    ) -> PramExecutors:
+        from incrowd.sources import require_spark
+
+        table = require_spark(source)
+        from incrowd.mechanisms.pram.executors import PramExecutors
+
+        return PramExecutors(settings, attributes, table)
 
     def check_promise(self, certificate: PramCertificate) -> Iterator[Check]:
         from incrowd.mechanisms.pram.state import check_promise
