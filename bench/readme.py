@@ -39,8 +39,8 @@ SHOWN = (
 )
 """The rows of the first table of docs/cost.md: a benchmark, and the key of a row."""
 
-SCORED = "views"
-"""The benchmark that is about scores; of its time only the processor's is shown, so a busy machine does no harm."""
+SCORED = ("views", "tree")
+"""Benchmarks that are about scores; of their time only the processor's is shown, so a busy machine does no harm."""
 
 BUSY = 0.2
 """From this share of the processors' time on, other work is said to have disturbed a run."""
@@ -105,7 +105,7 @@ def _figures(row: Row, memory: bool) -> list[str]:
 def conditions(record: Recorded) -> str:
     """When, on what and how everything was measured, and what speaks against the figures, in one paragraph."""
     dates: dict[str, list[str]] = {}
-    for date in sorted({date for name, (date, _) in record.benchmarks.items() if name != SCORED}):
+    for date in sorted({date for name, (date, _) in record.benchmarks.items() if name not in SCORED}):
         dates.setdefault(in_words(record.runs[date]), []).append(date)
     parts = [f"Measured {' to '.join(sorted({when[0], when[-1]}))} on {what}." for what, when in dates.items()]
     runs = [record.runs[date] for when in dates.values() for date in when]
@@ -143,6 +143,34 @@ def scores(record: Recorded) -> str:
     return "\n".join(texts)
 
 
+def boxes(record: Recorded) -> str:
+    """For each table of the benchmark of trees, what each mapping keeps, and how far counts from it are off."""
+    ways: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in record.rows("tree"):
+        if "information kept" in row.figures:
+            subject, promise, way = row.key.split(", ", 2)
+            ways.setdefault((subject, way), {})[promise] = row
+    promises = sorted({promise for rows in ways.values() for promise in rows})
+    shares, kinds = ("information kept", "published"), ("error, raked", "error, one-way", "error, even")
+    heads = ["table", "mapping", *(f"{what}, {p}" for p in promises for what in ("kept", "published"))]
+    lines = [
+        [subject, way, *(f"{rows[p].figures[what]:.2f}" for p in promises for what in shares)]
+        for (subject, way), rows in ways.items()
+    ]
+    off = [
+        [subject, way, *(" / ".join(f"{rows[p].figures[kind]:.0%}" for kind in kinds) for p in promises)]
+        for (subject, way), rows in ways.items()
+        if kinds[0] in rows[promises[0]].figures
+    ]
+    errors = table(["table", "mapping", *(f"raked / one-way alone / even, {p}" for p in promises)], off)
+    sizes = [
+        [row.name, number(row.figures["cells"]), number(row.figures["boxes"]), _busy(row)]
+        for row in record.rows("tree")
+        if "cells" in row.figures
+    ]
+    return "\n".join([table(heads, lines), errors, table(["size", "cells", "boxes", "processor time"], sizes)])
+
+
 def _score(row: Row | None) -> str:
     return f"{row.figures['pairs']:.0f} / {row.figures['triples']:.0f}" if row is not None and row.figures else ""
 
@@ -176,6 +204,7 @@ def parts(record: Recorded) -> dict[str, str]:
         "hundred million": _table(record.rows("hundred_million"), memory=True),
         "other libraries": _table(record.rows("rivals")),
         "views": scores(record),
+        "trees": boxes(record),
         **{name: curve(record, name) for name in CURVES},
     }
 

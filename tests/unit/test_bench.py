@@ -53,6 +53,26 @@ def test_no_benchmark_has_a_clock_of_its_own():
         assert not used & {"perf_counter", "getrusage", "ru_maxrss"}, name
 
 
+def test_a_tree_without_noise_draws_nothing_but_the_sample():
+    """Whatever the bits, its boxes are the same; those of a private tree are others each time."""
+    from bench import tree
+
+    from incrowd.mechanisms.sampled_crowd.tree.draw import draw_tree
+    from incrowd.randomness import RandomSource
+
+    case = next(case for case in tree.cases(True) if case.name == "census")
+    _, settings = case.release(tree.PROMISES[0], "recoding: tree, splits: binary")
+    free, private = (
+        [how(settings, case.table, RandomSource.seeded(seed)) for seed in (1, 2)]
+        for how in (tree.without_noise, draw_tree)
+    )
+    assert len({made.outcome.tree.to_bytes() for made in free}) == 1
+    assert len({made.outcome.tree.to_bytes() for made in private}) == 2
+    exact = free[0].outcome
+    assert all(exact.tree.boxes[n].size == exact.records[n] for n in exact.tree.leaves)
+    assert tree.kept(free[0], case.attributes)[0] > tree.kept(private[0], case.attributes)[0]
+
+
 # --- measuring ----------------------------------------------------------------------------------------------------
 
 

@@ -31,7 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +62,14 @@ class Growth:
         threshold: τ.
         score: what a split is worth.
         weights: the importance of each column, as whole numbers.
+        lost: one of so many records, at most, may look lost after a split, in parts smaller than τ.
     """
 
     budget: int
     threshold: int
     score: Score
     weights: tuple[int, ...]
+    lost: int = 25
 
     @property
     def rho(self) -> float:
@@ -76,7 +78,7 @@ class Growth:
 
     def exponent(self, size: int) -> Fraction:
         """e for a box of a noisy size: enough to tell columns apart, and no more."""
-        wanted = min(0.25, math.sqrt(0.8 * self.rho), 100 / max(size, 1))
+        wanted = min(0.25, math.sqrt(0.5 * self.rho), 100 / max(size, 1))
         return Fraction(max(1, math.floor(wanted * 2**_EXPONENT_BITS)), 2**_EXPONENT_BITS)
 
     def deviation(self, size: int) -> int:
@@ -86,6 +88,45 @@ class Growth:
     def price(self, size: int) -> int:
         """What a choice and the counts after it cost, in units of 2⁻⁶⁴."""
         return selection_charge(self.exponent(size)) + counts_charge(self.deviation(size) ** 2)
+
+
+class Draws(Protocol):
+    """Where everything random in a tree comes from."""
+
+    def choose(self, exponents: Sequence[Fraction]) -> int:
+        """An index, i with probability proportional to e^{exponents[i]}."""
+        ...
+
+    def noise(self, variance: int, size: int) -> Integers:
+        """So many numbers of a discrete Gaussian law."""
+        ...
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """Exact draws: what the module's text promises holds for these alone."""
+
+    source: RandomSource
+
+    def choose(self, exponents: Sequence[Fraction]) -> int:
+        """The exponential mechanism."""
+        return choose(self.source, exponents)
+
+    def noise(self, variance: int, size: int) -> Integers:
+        """The discrete Gaussian."""
+        return draw(self.source, DiscreteGaussian(variance), size)
+
+
+class Noiseless:
+    """The best choice and counts as they are: what a tree would be if it promised nothing."""
+
+    def choose(self, exponents: Sequence[Fraction]) -> int:
+        """The first of the best."""
+        return max(range(len(exponents)), key=exponents.__getitem__)
+
+    def noise(self, variance: int, size: int) -> Integers:  # noqa: ARG002
+        """None."""
+        return np.zeros(size, dtype=np.int64)
 
 
 @dataclass
@@ -244,7 +285,7 @@ class Counts:
         self.codes = [codes[kept] for codes in self.codes]
 
 
-def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, source: RandomSource) -> Tree:
+def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, draws: Draws) -> Tree:
     """The tree, level by level. See the module's text for what it costs.
 
     Args:
@@ -252,7 +293,7 @@ def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, s
         columns: the sets of each column, with its noisy one-way table.
         growth: how it is grown.
         size: how many records there are, with noise that was paid for.
-        source: the random bits.
+        draws: what is drawn.
     """
     tree = [_Open(tuple(0 for _ in columns), max(0, size))]
     options = Lines(columns, growth)
@@ -268,7 +309,7 @@ def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, s
         lines, first, level = {}, np.full(len(boxes), -1, dtype=np.int64), []
         for i, box in enumerate(boxes):
             here = {line: by_box[i] for line, by_box in enumerate(counted) if i in by_box}
-            split = _split(box, here, options, growth, source)
+            split = _split(box, here, options, growth, draws)
             if split is not None:
                 lines[i], first[i] = split[0], len(level)
                 level += _parted(tree, box, options, *split)
@@ -317,17 +358,17 @@ def cost(tree: Tree, growth: Growth) -> int:
 
 
 def _split(
-    box: _Open, counted: dict[int, Integers], options: Lines, growth: Growth, source: RandomSource
+    box: _Open, counted: dict[int, Integers], options: Lines, growth: Growth, draws: Draws
 ) -> tuple[int, list[int]] | None:
     """Choose lines until one is good or the path's budget is spent: the line, and the noisy sizes of its parts."""
     exponent, deviation, price = growth.exponent(box.size), growth.deviation(box.size), growth.price(box.size)
     left = list(counted)
     while left and box.spent + price <= growth.budget:
         box.spent += price
-        line = left[_choose(box, left, counted, options, exponent, source)]
-        noise = draw(source, DiscreteGaussian(deviation**2), len(counted[line]))
+        line = left[_choose(box, left, counted, options, exponent, draws)]
+        noise = draws.noise(deviation**2, len(counted[line]))
         sizes = (counted[line] + noise).tolist()
-        if _good(sizes, growth.threshold):
+        if _good(sizes, growth):
             return line, sizes
         box.frozen |= {line}
         box.failed += (line,)
@@ -341,18 +382,18 @@ def _choose(
     counted: dict[int, Integers],
     options: Lines,
     exponent: Fraction,
-    source: RandomSource,
+    draws: Draws,
 ) -> int:
     """The exponential mechanism over lines; the range within which all scores move together is public."""
     offered = {line: option for line in left if (option := options.of(line, box)) is not None}
     scores = [options.score(option, counted[line]) for line, option in offered.items()]
     reach = max(option.range_up for option in offered.values()) + max(o.range_down for o in offered.values())
     step = exponent / max(1, reach)
-    return choose(source, [score * step for score in scores])
+    return draws.choose([score * step for score in scores])
 
 
-def _good(sizes: Sequence[int], threshold: int) -> bool:
-    """Whether parts that look too small, or hardly large enough, to be published hold a twentieth at most."""
+def _good(sizes: Sequence[int], growth: Growth) -> bool:
+    """Whether parts that look too small to be published hold few of the records."""
     found = [size for size in sizes if size > 0]
-    small = sum(size for size in found if 5 * size < 6 * threshold)
-    return 20 * small <= sum(found)
+    small = sum(size for size in found if size < growth.threshold)
+    return growth.lost * small <= sum(found)

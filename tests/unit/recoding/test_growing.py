@@ -13,7 +13,7 @@ from incrowd.histogram import Column, Histogram
 from incrowd.randomness import RandomSource
 from incrowd.recoding import growing
 from incrowd.recoding.boxes import Sets
-from incrowd.recoding.growing import Growth, Lines, cost, grow
+from incrowd.recoding.growing import Growth, Lines, Noisy, cost, grow
 from incrowd.recoding.mapping import read_tree
 
 WIDEST = 3
@@ -31,6 +31,10 @@ def line_of(counts):
     return Histogram.of([Column("a", tuple("wxyz"), np.arange(4))], np.array(counts))
 
 
+def seeded(seed):
+    return Noisy(RandomSource.seeded(seed))
+
+
 def columns_of(table):
     found = []
     for column in table.columns:
@@ -41,7 +45,7 @@ def columns_of(table):
 
 
 class Script:
-    """A source that follows a script and keeps the probability of having done so."""
+    """Draws that follow a script, with the probability of having done so."""
 
     def __init__(self, script):
         self.script, self.sizes, self.probability = script, [], 1.0
@@ -53,29 +57,14 @@ class Script:
         self.probability *= probabilities[chosen]
         return chosen
 
-    def exponential_choice(self, exponents):
+    def choose(self, exponents):
         weights = [math.exp(float(e - max(exponents))) for e in exponents]
         return self._pick([w / sum(weights) for w in weights])
 
-    def noise(self, wanted, size):
-        variance = wanted.variance
+    def noise(self, variance, size):
         weights = [math.exp(-x * x / (2 * variance)) for x in range(-40, 41)]
         kept = [math.exp(-x * x / (2 * variance)) / sum(weights) for x in range(-WIDEST, WIDEST + 1)]
         return np.array([self._pick(kept) - WIDEST for _ in range(size)])
-
-
-@pytest.fixture(autouse=True)
-def scripted(monkeypatch):
-    """Draws of a script are its own."""
-    choose, draw = growing.choose, growing.draw
-
-    def either(name, real):
-        return lambda source, *given: (
-            real(source, *given) if isinstance(source, RandomSource) else getattr(source, name)(*given)
-        )
-
-    monkeypatch.setattr(growing, "choose", either("exponential_choice", choose))
-    monkeypatch.setattr(growing, "draw", either("noise", draw))
 
 
 def law(table, growth, size):
@@ -147,7 +136,7 @@ def log_law(options, box, counted, exponent):
     caught = []
 
     class Catch:
-        def exponential_choice(self, exponents):
+        def choose(self, exponents):
             caught.extend(map(float, exponents))
             return 0
 
@@ -212,7 +201,7 @@ def grown(table, splits, source, budget=0.02):
 @pytest.mark.parametrize("splits", ["hierarchy", "binary"])
 def test_leaves_are_disjoint_and_cover_everything(splits):
     table = survey()
-    tree, growth = grown(table, splits, RandomSource.seeded(1))
+    tree, growth = grown(table, splits, seeded(1))
     assert len(tree.leaves) > 8
     assert tree.to_bytes() == read_tree(tree.to_bytes()).to_bytes()  # which checks just that
     leaf = tree.leaf_of(table)
@@ -238,30 +227,30 @@ def test_freezing_without_a_charge_is_found(monkeypatch):
 
     monkeypatch.setattr(growing, "_choose", remembered)
     monkeypatch.setattr(growing, "_good", lambda *_: False)
-    tree, growth = grown(table, "binary", RandomSource.seeded(0), budget)
+    tree, growth = grown(table, "binary", seeded(0), budget)
     assert len(tree.boxes[0].failed) == 2
     assert cost(tree, growth) <= growth.budget
     monkeypatch.setattr(growing, "_good", forgiving)
-    tree, growth = grown(table, "binary", RandomSource.seeded(0), budget)
+    tree, growth = grown(table, "binary", seeded(0), budget)
     assert cost(tree, growth) > growth.budget
 
 
 def test_the_same_bits_give_the_same_tree():
     table = survey()
-    one, other = (grown(table, "binary", RandomSource.seeded(7))[0] for _ in range(2))
+    one, other = (grown(table, "binary", seeded(7))[0] for _ in range(2))
     assert one.to_bytes() == other.to_bytes()
-    assert one.to_bytes() != grown(table, "binary", RandomSource.seeded(8))[0].to_bytes()
+    assert one.to_bytes() != grown(table, "binary", seeded(8))[0].to_bytes()
 
 
 def test_a_budget_for_no_split_leaves_one_box():
-    tree, growth = grown(survey(), "binary", RandomSource.seeded(1), budget=1e-9)
+    tree, growth = grown(survey(), "binary", seeded(1), budget=1e-9)
     assert tree.leaves == [0]
     assert cost(tree, growth) == 0
 
 
 def test_published_tables_lead_back_to_leaves():
     table = survey()
-    tree, _ = grown(table, "binary", RandomSource.seeded(1))
+    tree, _ = grown(table, "binary", seeded(1))
     counts = np.bincount(tree.leaf_of(table), weights=table.counts, minlength=len(tree.boxes)).astype(np.int64)
     shown = tree.shown(counts)
     assert shown.total == table.total

@@ -28,7 +28,7 @@ from incrowd.noise import DiscreteGaussian
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
-from incrowd.recoding.growing import cost, grow
+from incrowd.recoding.growing import Noisy, cost, grow
 from incrowd.recoding.mapping import Tree
 
 
@@ -88,7 +88,7 @@ def _grown(settled: TreeSettled, table: Histogram, one_way: OneWay, source: Rand
         Sets(a, settled.release.splits, a.name in settled.ordered, one_way.spread(a.name)) for a in settled.attributes
     ]
     growth = settled.growth([a.name for a in settled.attributes])
-    tree = grow(table, columns, growth, one_way.total, source)
+    tree = grow(table, columns, growth, one_way.total, Noisy(source))
     if cost(tree, growth) > growth.budget:
         raise InternalError("a path of the tree has cost more than it may")
     return tree

@@ -30,6 +30,8 @@ from incrowd.theory.profile import PrivacyProfile, Relation
 
 _ONE_WAY = Fraction(3, 20)  # of ρ
 _WEIGHT = 100  # importance 1
+_LOST = {"hierarchy": 25, "binary": 12}
+"""A split may lose one of so many records: splits into many children leave many small parts, and lose more in all."""
 _LARGEST_TABLE = 10**7
 _LARGEST_MAPPING = 1 << 28
 
@@ -93,7 +95,7 @@ class TreeSettled:
     def growth(self, names: Sequence[str]) -> Growth:
         """How the tree over some columns is grown."""
         weights = tuple(max(1, round(_WEIGHT * self.release.importance.get(name, 1.0))) for name in names)
-        return Growth(self.budget, self.threshold, self.release.score, weights)
+        return Growth(self.budget, self.threshold, self.release.score, weights, _LOST[self.release.splits])
 
 
 def settle_tree(
