@@ -33,6 +33,7 @@ RELEASES = 200
 MECHANISMS = {
     "sampled crowds": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3",
     "sampled crowds, total known": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3",
+    "sampled crowds, totals": ("mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3, totals: {epsilon: 0.1}"),
     "crowds under a tree": "mechanism: sampled_crowd, epsilon: 2, delta: 1e-6, recoding: tree",
     "views": "mechanism: views, epsilon: 2, delta: 1e-6",
     "views, noisy": "mechanism: views, epsilon: 2, delta: 1e-6, by: noise",

@@ -46,7 +46,8 @@ def _crowd(
     from flint import arb
 
     with precision():
-        left = max(0.0, below(arb(promise.epsilon) - arb(section.selection_epsilon)))
+        beside = arb(section.selection_epsilon) + arb(0.0 if section.totals is None else section.totals.epsilon)
+        left = max(0.0, below(arb(promise.epsilon) - beside))
     k, beta = mechanism.k, mechanism.beta
     if rows > 1:
         found = above(enclosures.crowd_group(k, beta, left, rows))

@@ -105,13 +105,15 @@ def absent_at_most(rate: float, surprise: float = SURPRISE) -> int:
     return math.floor(min(float(ANY), math.log(surprise) / math.log1p(-rate) * (1.0 + _NUMERICS)))
 
 
-def calibrated(ends: tuple[Ints, Ints], rest: tuple[Ints, Ints], total: tuple[int, int]) -> tuple[Ints, Ints]:
+def calibrated(
+    ends: tuple[Ints, Ints], rest: tuple[Ints, Ints], total: tuple[int | Ints, int | Ints]
+) -> tuple[Ints, Ints]:
     """Intervals made narrower by a total: a cell has what the rest of the table leaves of it.
 
     Args:
         ends: of each cell, with the surprise `OWN`.
         rest: of all that is not in the cell, with the surprise `REST`.
-        total: an interval for all of them.
+        total: an interval for all of them; for each cell its own, if they are not parts of the same whole.
     """
     (low, high), (rest_low, rest_high) = ends, rest
     high = np.clip(np.minimum(high, total[1] - rest_low), 0, None)

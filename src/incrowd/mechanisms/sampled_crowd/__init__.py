@@ -59,6 +59,7 @@ class SampledCrowdMechanism(
         "that the table published was drawn from the publisher's data as described",
         "that each record was sampled independently with probability beta, from unpredictable bits",
         "that chosen levels were chosen on the full table with no more than selection_epsilon, and a tree with its rho",
+        "that noisy one-way tables, where there are some, are of the full table, with the noise stated",
     )
     in_use = (
         "A row stands for 1/β people of groups that were large enough to be shown. `incrowd estimate` counts them, and "
@@ -135,9 +136,10 @@ class SampledCrowdMechanism(
         return trees.settled_again(certificate) if _is_tree(certificate) else state.settled_again(certificate)
 
     def beside_names(self, certificate: CrowdCertificate) -> Sequence[str]:
-        from incrowd.mechanisms.sampled_crowd.tree.state import beside_names
+        from incrowd.mechanisms.sampled_crowd import state
+        from incrowd.mechanisms.sampled_crowd.tree import state as trees
 
-        return beside_names(certificate) if _is_tree(certificate) else ()
+        return trees.beside_names(certificate) if _is_tree(certificate) else state.beside_names(certificate)
 
     def check_table(self, certificate: CrowdCertificate, published: Publication) -> Iterator[Check]:
         from incrowd.mechanisms.sampled_crowd import state
@@ -145,7 +147,7 @@ class SampledCrowdMechanism(
 
         if _is_tree(certificate):
             return trees.check_table(certificate, published)
-        return state.check_table(certificate, published.table)
+        return state.check_table(certificate, published)
 
     def columns_needed(
         self, certificate: CrowdCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
@@ -165,7 +167,7 @@ class SampledCrowdMechanism(
 
         if _is_tree(certificate):
             return estimate_tree(certificate, published, by, options)
-        return estimate(certificate, published.table, by, mean=options.mean, total=options.total)
+        return estimate(certificate, published, by, mean=options.mean, total=options.total)
 
     def told(self, settings: AnySettled, made: AnyMade) -> Told:
         from incrowd.mechanisms.sampled_crowd.told import told
@@ -186,7 +188,7 @@ class SampledCrowdMechanism(
         from incrowd.mechanisms.sampled_crowd.tree import report as trees
 
         if isinstance(settings, CrowdSettled):
-            return public_report(policy, settings, published.table, statement, void=void)
+            return public_report(policy, settings, published, statement, void=void)
         return trees.public_report(policy, settings, published, statement, void=void)
 
     def internal_files(

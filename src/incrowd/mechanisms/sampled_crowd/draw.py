@@ -5,7 +5,8 @@ fixed in the policy, or chosen here on the full table with their own share of ε
 
 *Promise.* (ε,δ)-DP for adding or removing one person, with ε = ε₁ + ε₂ and δ the δ(k, β, ε₂, m) of
 `incrowd.theory.crowd`, exact for m = 1: an ε₁-DP choice of the mapping followed by a sampled crowd under it, by
-adaptive composition.
+adaptive composition. One-way tables of the full table (`totals`) add an ε of their own: one person changes d tables by
+m rows each, so discrete Laplace noise e^{−a|x|} with a = ε/(d·m) pays for them.
 
 *What must not be published* for this to hold: the size of the sample and the number of suppressed records. They leave
 this module only inside `CrowdOutcome`, for the publisher's internal report.
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -27,9 +29,12 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Made,
 )
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.state import state
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
+from incrowd.noise import DiscreteLaplace
+from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
 from incrowd.recoding.choice import WEIGHT_ONE, choose
 from incrowd.recoding.lattice import Ladder, Lattice
@@ -44,12 +49,14 @@ class CrowdOutcome:
         levels: the level at which each column is shown.
         sample: the recoded sample before suppression. For the publisher's eyes only.
         recoded: the full table that the sample was drawn from, as the release shows it. For the publisher's eyes only.
+        one_way: noisy counts of each column, as the release shows it; None if the policy does not ask for them.
     """
 
     published: Histogram
     levels: Mapping[str, int]
     sample: Histogram
     recoded: Histogram
+    one_way: OneWay | None = None
 
 
 def run(
@@ -85,7 +92,19 @@ def run(
     # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one.
     counts = recoded.counts if settings.already_sampled else source.binomial(recoded.counts, settings.beta)
     sample = recoded.with_counts(counts)
-    return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded)
+    one_way = _one_way(recoded, settings, source) if settings.totals_epsilon else None
+    return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded, one_way)
+
+
+def _one_way(recoded: Histogram, settings: CrowdSettings, source: RandomSource) -> OneWay:
+    """Counts of the full table, one column at a time, with discrete Laplace noise."""
+    noise = settings.totals_noise(len(recoded.columns))
+    law = DiscreteLaplace(Fraction(noise.decay))
+    counts = {
+        name: exact + draw_noise(source, law, len(exact))
+        for name, exact in ((n, recoded.tallies[n]) for n in recoded.names)
+    }
+    return OneWay(noise, {column.name: column.labels for column in recoded.columns}, counts)
 
 
 def choose_levels(
@@ -131,4 +150,6 @@ def draw(settings: CrowdSettled, table: Histogram, source: RandomSource) -> Made
     smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.crowd.k
     if not settings.crowd.kept or smallest < settings.crowd.k:
         raise InternalError("the release is not what the policy promises")
-    return Made(outcome.published, outcome.levels, state(settings.crowd, outcome.levels, settings.chosen), outcome)
+    statement = state(settings.crowd, outcome.levels, settings.chosen)
+    beside = {} if outcome.one_way is None else {ONE_WAY: outcome.one_way.to_bytes()}
+    return Made(outcome.published, outcome.levels, statement, outcome, beside)

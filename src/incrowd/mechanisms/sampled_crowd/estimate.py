@@ -11,14 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.errors import ParameterError
 from incrowd.core.numbers import number
 from incrowd.histogram import Histogram
+from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean, range_text
+from incrowd.mechanisms.sampled_crowd.calibrated import ends_by, people_by
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread
 from incrowd.theory.intervals import (
@@ -68,7 +72,7 @@ class CrowdEstimates(Estimates):
 
 def estimate(
     certificate: CrowdCertificate,
-    table: Histogram,
+    published: Publication,
     by: Sequence[str],
     *,
     mean: str | None = None,
@@ -78,14 +82,20 @@ def estimate(
 
     Args:
         certificate: of the release.
-        table: its crowds.
+        published: its crowds and, if it has them, the one-way tables.
         by: the columns; they are there.
         mean: a column whose mean is wanted in each group.
         total: an interval for the number of people of all cells, if it is known.
     """
+    table = published.table
     k, beta = certificate.mechanism.k, certificate.mechanism.beta
     people, errors = people_behind(table.counts.astype(np.float64), k, beta)
     grid = Grid.of(table, by)
+    if certificate.mechanism.totals is not None and not grid.unlisted:
+        found = _calibrated(certificate, published, grid, by, total)
+        if mean is None:
+            return found
+        return replace(found, notes=(*found.notes, MIDDLES, _MEANS), means=_means(certificate, table, by, mean))
     possible = table.domain_size // grid.possible
     crowds, shown = grid.summed().astype(np.int64), grid.summed(table.counts).astype(np.int64)
     low, high = _ends(shown, crowds, possible, table, k, beta, total)
@@ -112,6 +122,40 @@ def estimate(
     )
 
 
+def _calibrated(
+    certificate: CrowdCertificate,
+    published: Publication,
+    grid: Grid,
+    by: Sequence[str],
+    total: tuple[int, int] | None,
+) -> CrowdEstimates:
+    """The same from one-way tables, too, to which it is fitted."""
+    if total is not None:
+        raise ParameterError(
+            "This release has noisy counts of its own, which its estimates are fitted to.",
+            code="parameter-combination",
+            remedy="Leave the total out.",
+        )
+    k, beta, table = certificate.mechanism.k, certificate.mechanism.beta, published.table
+    one_way = read_one_way(published.beside[ONE_WAY])
+    people = people_by(one_way, table, by, beta)
+    low, high = ends_by(one_way, table, by, k, beta)
+    error = one_way.noise.deviation if len(by) == 1 else None
+    crowds, possible = grid.summed().astype(np.int64), table.domain_size // grid.possible
+    cells = zip(grid.values(), people.ravel(), low.ravel(), high.ravel(), crowds, strict=True)
+    rows = [
+        CrowdEstimate(values, float(min(max(n, a), b)), error, int(a), int(b), int(shown), possible)
+        for values, n, a, b, shown in cells
+    ]
+    return CrowdEstimates(
+        by=tuple(by), rows=tuple(rows), notes=(_INTERVALS, _FITTED), hidden_at_most=hidden_at_most(k, beta)
+    )
+
+
+_FITTED = (
+    "Estimates are fitted to the noisy one-way tables of the release: what these count beyond the published crowds is "
+    "spread as if columns were independent. Low and high assume nothing of the kind."
+)
 _INTERVALS = (
     "Low and high: the number of people lies between them with a probability of at least 95%, those included whose "
     "crowds were not published."

@@ -52,7 +52,7 @@ def draw_crowd(plan: CrowdPlan, delta_at: Callable[[float], float]) -> str:
         lines.append(Line("Theorem 5", total, paper, dashed=True))
     return line_chart(
         f"A crowd of {plan.k:,} at sampling rate {plan.beta:.4g}",
-        Axis("ε" if spent == 0 else f"ε, of which {spent:g} chooses the mapping", low=0.0),
+        Axis("ε" if spent == 0 else f"ε, of which {spent:g} is spent beside the crowd", low=0.0),
         Axis("δ", log=True, high=1.0),
         lines,
         [Mark(plan.epsilon, plan.delta, f"ε = {plan.epsilon:.4g}, δ = {number(plan.delta)}")],

@@ -29,7 +29,7 @@ _POINTS = 24
 def curve(settings: CrowdSettings) -> Curve:
     """Pairs (ε, δ) that are all promised at once: the one of the policy, and others on the exact curve."""
     steps = (settings.crowd_epsilon * i / _POINTS for i in range(_POINTS + 1))
-    exact = [(round_up(settings.selection_epsilon + e), settings.delta_at(e)) for e in steps]
+    exact = [(round_up(settings.beside_epsilon + e), settings.delta_at(e)) for e in steps]
     return [(settings.epsilon, settings.delta), *exact]
 
 
@@ -121,6 +121,7 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
                     ),
                 ),
                 _levels_point(settings),
+                *_totals_point(settings),
                 (
                     f"A combination of values was published only if at least k = {number(settings.k)} sampled records "
                     "share it. All others were left out, and how many they are is published nowhere."
@@ -182,6 +183,13 @@ def _levels_point(settings: CrowdSettings) -> str:
     return "How coarsely each column is shown was fixed beforehand, without looking at the table."
 
 
+def _totals_point(settings: CrowdSettings) -> list[str]:
+    if not settings.totals_epsilon:
+        return []
+    spent = f"ε₃ = {number(settings.totals_epsilon)}"
+    return [f"The one-way tables beside the crowds count the full table, with discrete Laplace noise: {spent} of ε."]
+
+
 def _delta_point(settings: CrowdSettings) -> str:
     if isinstance(settings, TreeCrowd) and settings.rho:
         return (
@@ -192,7 +200,7 @@ def _delta_point(settings: CrowdSettings) -> str:
     left = settings.crowd_epsilon
     said = (
         f"With these β and k, δ is in fact {number(round_up(settings.exact_delta), 3)} at "
-        f"ε{'₂' if settings.selection_epsilon else ''} = {number(left)}, no more than the {number(settings.delta)} "
+        f"ε{'₂' if settings.beside_epsilon else ''} = {number(left)}, no more than the {number(settings.delta)} "
         "promised. "
     )
     if settings.persons.several:
@@ -215,7 +223,7 @@ def trade_off(settings: CrowdSettings) -> list[Content]:
         settings.delta,
         settings.k,
         settings.beta,
-        settings.selection_epsilon,
+        settings.beside_epsilon,
         None,
         settings.persons.at_most,
     )

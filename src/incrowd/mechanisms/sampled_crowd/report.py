@@ -15,9 +15,10 @@ from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.promise_page import promise, trade_off
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
@@ -25,7 +26,7 @@ from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
-from incrowd.reports.bars import largest
+from incrowd.reports.bars import distribution, largest
 from incrowd.reports.frame import how_to_verify, internal_page, looks, premises, public_page
 from incrowd.reports.page import (
     Content,
@@ -47,18 +48,18 @@ _SUPPRESSED = 12
 
 
 def public_report(
-    policy: Policy, settled: CrowdSettled, published: Histogram, statement: CrowdStatement, *, void: str | None
+    policy: Policy, settled: CrowdSettled, publication: Publication, statement: CrowdStatement, *, void: str | None
 ) -> bytes:
     """The report that is published beside the release.
 
     Args:
         policy: what was asked for.
         settled: what is promised.
-        published: the release.
+        publication: the release.
         statement: what it says of itself.
         void: why nothing is promised, if so.
     """
-    settings = settled.crowd
+    settings, published = settled.crowd, publication.table
     if len(published) and int(published.counts.min()) < settings.k:
         raise InternalError("a report was asked for on a release with too small a crowd")
     output = policy.release.output if policy.release else "parquet"
@@ -67,6 +68,7 @@ def public_report(
         PageSection("promise", "What is promised", tuple(promise(settings, grounds))),
         PageSection("trade-off", "The trade-off", tuple(trade_off(settings))),
         PageSection("release", "What the release looks like", tuple(_looks(settled, published, statement))),
+        *_totals(publication),
         PageSection("use", "How to use it", tuple(_use(settings, published, output))),
         PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
     ]
@@ -110,6 +112,27 @@ def _looks(settled: CrowdSettled, published: Histogram, statement: CrowdStatemen
 
     note = "A value that is shown as never occurring may be absent from the data, or too rare to be published."
     return looks(published, shown, note)
+
+
+def _totals(publication: Publication) -> list[PageSection]:
+    """The noisy counts of each column, if there are some."""
+    if ONE_WAY not in publication.beside:
+        return []
+    one_way = read_one_way(publication.beside[ONE_WAY])
+    reach = one_way.margin()
+    tables = [
+        distribution(label(name), "noisy counts", labels, np.maximum(one_way.counts[name], 0))
+        for name, labels in one_way.labels.items()
+    ]
+    said = paragraph(
+        "Beside the crowds stand noisy counts of all records, one column at a time (",
+        code(ONE_WAY),
+        f"). Each is within {number(reach)} of the true number with a probability of 95%; a count below 0 is "
+        "shown as 0 here. ",
+        code("incrowd estimate"),
+        " fits its estimates to them.",
+    )
+    return [PageSection("totals", "How many there are", (said, tag("div", tables, class_="cards")))]
 
 
 def _shown(level: int, labels: int, *, chosen: bool) -> str:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from incrowd.policy.attributes import Attribute
-from incrowd.policy.fields import Finding, NamedFile, Text
+from incrowd.policy.fields import Finding, NamedFile, Section, Text
 from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
 
@@ -38,13 +38,19 @@ def _named(raw: Any) -> Any:
     return {"file": raw} if isinstance(raw, str) else raw
 
 
+class Totals(Section):
+    """Noisy one-way tables beside the crowds, to which estimates are calibrated."""
+
+    epsilon: float = Field(gt=0, allow_inf_nan=False, description="The part of epsilon that pays for them.")
+
+
 class SampledCrowd(ReleaseSection):
     """Sample, recode, and publish only what at least k sampled records share."""
 
-    PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"mapping": MappingFile}
+    PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"mapping": MappingFile, "totals": Totals}
 
     mechanism: Literal["sampled_crowd"] = Field(description="The method.")
-    epsilon: float = Field(gt=0, allow_inf_nan=False, description="The promise, selection_epsilon included.")
+    epsilon: float = Field(gt=0, allow_inf_nan=False, description="The promise, selection_epsilon and totals included.")
     delta: float = Field(gt=0, lt=1, description="The probability with which the promise may fail.")
     selection_epsilon: float = Field(
         default=0.0,
@@ -63,6 +69,9 @@ class SampledCrowd(ReleaseSection):
         default=False, description="The table itself is a random sample, of rate beta, of the people it speaks of."
     )
 
+    totals: Totals | None = Field(
+        default=None, description="Noisy counts of each column beside the crowds, to which estimates are calibrated."
+    )
     recoding: Literal["lattice", "tree"] = Field(
         default="lattice",
         description="One level per column for all records, or a tree of boxes that refines different columns in each.",
@@ -93,9 +102,11 @@ class SampledCrowd(ReleaseSection):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A policy without a tree says nothing of trees, so that its digest is what it was before there were any."""
+        """A policy without a tree or totals does not name them, so that its digest is what it was before them."""
         content: dict[str, Any] = handler(self)
-        silent = ("recoding", *_OF_TREES) if self.recoding == "lattice" else ()
+        silent = {"recoding", *_OF_TREES} if self.recoding == "lattice" else set()
+        if self.totals is None:
+            silent.add("totals")
         return {key: item for key, item in content.items() if key not in silent}
 
     def files(self) -> dict[Place, MappingFile]:
@@ -114,6 +125,11 @@ class SampledCrowd(ReleaseSection):
         here = ("release", "selection_epsilon")
         if self.selection_epsilon >= self.epsilon:
             findings.append((here, "is part of epsilon and must be smaller"))
+        elif self.totals is not None and self.selection_epsilon + self.totals.epsilon >= self.epsilon:
+            findings.append((("release", "totals", "epsilon"), "leaves nothing of epsilon to the crowds"))
+        if self.totals is not None and self.already_sampled:
+            # What is promised of a crowd does not add up with any other answer about the same sample.
+            findings.append((("release", "totals"), "nothing can be promised for counts of the sample itself"))
         if self.already_sampled and self.selection_epsilon:
             # Choosing g on the sample is unsound: the crowds are then no longer an independent sample.
             findings.append((here, "nothing can be promised for a choice made on the sample itself; fix every level"))
@@ -131,6 +147,8 @@ class SampledCrowd(ReleaseSection):
 
     def _unfit_tree(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         findings: list[Finding] = []
+        if self.totals is not None:
+            findings.append((("release", "totals"), "a tree has one-way tables of its own; leave it out"))
         if self.selection_epsilon:
             findings.append((("release", "selection_epsilon"), "a tree has a share of its own: 'choice_rho'"))
         if self.crowd_of_interest is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache, cached_property
 
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, PolicyError, UnreachableError
@@ -19,6 +21,8 @@ from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.policy import Policy
 from incrowd.recoding.choice import reach_of, require_scorable
 from incrowd.theory import crowd
+from incrowd.theory._groups import float_above
+from incrowd.theory.views import LaplaceStep
 
 LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
 
@@ -34,11 +38,25 @@ class CrowdSettings:
     beta: float
     already_sampled: bool
     persons: Persons = field(default_factory=Persons)
+    totals_epsilon: float = 0.0
 
     @property
     def crowd_epsilon(self) -> float:
-        """ε₂: what is left for the crowd after the choice, rounded down."""
-        return crowd.left_after(self.epsilon, self.selection_epsilon)
+        """ε₂: what is left for the crowd after the choice and the one-way tables, rounded down."""
+        return crowd.left_after(crowd.left_after(self.epsilon, self.selection_epsilon), self.totals_epsilon)
+
+    @property
+    def beside_epsilon(self) -> float:
+        """What choice and one-way tables cost together, rounded up."""
+        return float_above(Fraction(self.selection_epsilon) + Fraction(self.totals_epsilon))
+
+    def totals_noise(self, columns: int) -> LaplaceStep:
+        """The noise in the counts of so many one-way tables: a person changes each of them by m rows at most."""
+        shares = columns * self.persons.at_most
+        decay = self.totals_epsilon / shares
+        while Fraction(decay) * shares > Fraction(self.totals_epsilon):
+            decay = math.nextafter(decay, 0.0)
+        return LaplaceStep(decay)
 
     @cached_property
     def delta_at(self) -> Callable[[float], float]:
@@ -72,8 +90,8 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
             f"epsilon must be {LARGEST_EPSILON:g} at most (beyond, nothing is promised), and beta 2**-64 at least.",
             code="parameter-range",
         )
-    spent = release.selection_epsilon
-    left = crowd.left_after(release.epsilon, spent)
+    spent, totals = release.selection_epsilon, 0.0 if release.totals is None else release.totals.epsilon
+    left = crowd.left_after(crowd.left_after(release.epsilon, spent), totals)
     k, beta, persons = release.k, release.beta, persons or Persons()
     rows = crowd.require_rows(persons.at_most)
     if k is None and beta is None and release.crowd_of_interest is not None:
@@ -86,7 +104,7 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
         beta = crowd.largest_beta(left, release.delta, k, rows)
     if k is None or beta is None:
         raise InternalError("a release was left without k or beta")
-    settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled, persons)
+    settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled, persons, totals)
     if not settings.kept:
         needed = crowd.smallest_k(left, release.delta, beta, rows)
         raise GuaranteeError(
@@ -169,8 +187,8 @@ def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[Crowd
 
 
 def spending(settings: CrowdSettled) -> promises.CrowdPromise:
-    """One sampled crowd, with what the choice of levels costs."""
+    """One sampled crowd, with what the choice of levels and the one-way tables cost."""
     crowd = settings.crowd
     return promises.CrowdPromise(
-        crowd.k, crowd.beta, crowd.selection_epsilon, crowd.delta, rows_per_person=crowd.persons.at_most
+        crowd.k, crowd.beta, crowd.beside_epsilon, crowd.delta, rows_per_person=crowd.persons.at_most
     )

@@ -14,21 +14,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 
 from incrowd.core.numbers import grown
-from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Check,
+    Publication,
     published_attributes,
     section_of,
 )
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, says_together
 from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdCertificate,
     CrowdStatedMechanism,
     CrowdStatedPromise,
+    CrowdStatedTotals,
     CrowdStatement,
     CrowdTogether,
 )
@@ -46,7 +48,7 @@ def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[s
         delta=settings.delta,
         relation=f"add/remove {settings.persons.one}" if settings.persons.several else "add/remove",
         in_words=in_words(settings),
-        grounds=grounds(chosen=bool(chosen), several=settings.persons.several),
+        grounds=grounds(chosen=bool(chosen), several=settings.persons.several, totals=bool(settings.totals_epsilon)),
     )
     mechanism = CrowdStatedMechanism(
         k=settings.k,
@@ -56,8 +58,15 @@ def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[s
         already_sampled=settings.already_sampled,
         levels=dict(levels),
         levels_chosen=tuple(chosen),
+        totals=_totals(settings, len(levels)),
     )
     return Statement(promise, mechanism, assumptions(settings))
+
+
+def _totals(settings: CrowdSettings, columns: int) -> CrowdStatedTotals | None:
+    if not settings.totals_epsilon:
+        return None
+    return CrowdStatedTotals(epsilon=settings.totals_epsilon, decay=settings.totals_noise(columns).decay)
 
 
 def together_of(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
@@ -75,7 +84,7 @@ def together_of(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
     )
 
 
-def grounds(*, chosen: bool, several: bool = False) -> str:
+def grounds(*, chosen: bool, several: bool = False, totals: bool = False) -> str:
     """What the promise rests on."""
     return (
         "Exact delta of a sampled crowd"
@@ -88,6 +97,7 @@ def grounds(*, chosen: bool, several: bool = False) -> str:
             if chosen
             else "fixed in the policy."
         )
+        + (" One-way tables of the full table with discrete Laplace noise, whose epsilon adds up." if totals else "")
     )
 
 
@@ -176,17 +186,31 @@ def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
             mechanism.beta,
             release.already_sampled,
             Persons.in_certificate(certificate),
+            0.0 if release.totals is None else release.totals.epsilon,
         ),
         (),
         {},
     )
 
 
-def check_table(certificate: CrowdCertificate, table: Histogram) -> Iterator[Check]:
-    """Only crowds of k."""
-    k = certificate.mechanism.k
+def beside_names(certificate: CrowdCertificate) -> tuple[str, ...]:
+    """The one-way tables, if the policy asks for them."""
+    return () if section_of(certificate, SampledCrowd).totals is None else (ONE_WAY,)
+
+
+def check_table(certificate: CrowdCertificate, published: Publication) -> Iterator[Check]:
+    """Only crowds of k, and one-way tables of the columns as they are shown, with the noise that was paid for."""
+    k, table = certificate.mechanism.k, published.table
     small = int((table.counts < k).sum())
     yield Check(f"every crowd has k = {k} records or more", small == 0, f"{small} crowds are smaller")
+    if beside_names(certificate):
+        try:
+            one_way = read_one_way(published.beside[ONE_WAY])
+            noise = settled_again(certificate).crowd.totals_noise(len(certificate.labels))
+            sound = dict(one_way.labels) == certificate.labels and one_way.noise == noise
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+            sound = False
+        yield Check("the one-way tables are of the columns as shown, with the noise stated", sound, "they are others")
 
 
 # --- estimates ------------------------------------------------------------------------------------------------------

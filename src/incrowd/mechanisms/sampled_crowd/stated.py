@@ -19,7 +19,7 @@ class CrowdTogether(Together):
 class CrowdStatedPromise(StatedPromise):
     """What a sampled crowd promises."""
 
-    epsilon: float = Field(description="ε, what the choice of levels costs included.")
+    epsilon: float = Field(description="ε, what the choice of levels and the one-way tables cost included.")
     delta: float = Field(description="δ as promised.")
     together: CrowdTogether | None = Field(default=None, description=StatedPromise.model_fields["together"].description)
 
@@ -35,6 +35,13 @@ class CrowdStatedTree(Part):
     threshold: int = Field(description="How many people a box should hold at least.")
     splits: str = Field(description="Into the children of a hierarchy, or in two.")
     score: str = Field(description="What a split was worth.")
+
+
+class CrowdStatedTotals(Part):
+    """How noisy one-way tables came about."""
+
+    epsilon: float = Field(description="The part of ε that was spent on them.")
+    decay: float = Field(description="a of the discrete Laplace noise in each count: e^(−a·|x|).")
 
 
 class CrowdStatedMechanism(StatedMechanism):
@@ -55,10 +62,16 @@ class CrowdStatedMechanism(StatedMechanism):
         json_schema_extra={"left_out": True},
     )
 
+    totals: CrowdStatedTotals | None = Field(
+        default=None,
+        description="How the noisy one-way tables in `one-way.json` came about; left out if there are none.",
+        json_schema_extra={"left_out": True},
+    )
+
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a tree nothing is said of one, as before there were any."""
-        return {key: item for key, item in handler(self).items() if key != "tree" or item is not None}
+        """Without a tree or totals nothing is said of them, as before there were any."""
+        return {key: item for key, item in handler(self).items() if key not in ("tree", "totals") or item is not None}
 
 
 CrowdCertificate = Certificate[CrowdStatedPromise, CrowdStatedMechanism]

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.sampled_crowd.calibrated import people_by
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
-from incrowd.recoding.fidelity import Told, spread
+from incrowd.recoding.fidelity import Told, spread, spread_counts
 
 
 def told(settings: CrowdSettled | TreeSettled, made: Made[CrowdOutcome | TreeOutcome, CrowdStatement]) -> Told:
-    """Those of boxes are spread by the one-way tables, too, and raked to them."""
+    """Those of boxes are spread by the one-way tables, too; where there are such tables, all is raked to them."""
     if isinstance(settings, TreeSettled):
         crowd, outcome = settings.crowd, made.having(TreeOutcome).outcome
         return Spreading.of(outcome.tree, outcome.one_way, made.published, crowd.k, crowd.beta).table
     covers = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in settings.attributes}
-    return spread(made.published, covers, settings.crowd.beta)
+    one_way, beta = made.outcome.one_way, settings.crowd.beta
+    if one_way is not None:
+        return spread_counts(lambda names: people_by(one_way, made.published, names, beta), covers)
+    return spread(made.published, covers, beta)

@@ -12,7 +12,7 @@ from incrowd.core.errors import InternalError
 from incrowd.core.numbers import number, percent
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.sampled_crowd import promise_page as promise
 from incrowd.mechanisms.sampled_crowd import report as sampled_crowd_report
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome, run
@@ -41,7 +41,7 @@ def settled(policy, settings):
 def public_report(policy, settings, published, levels, *, void):
     ready = settled(policy, settings)
     return sampled_crowd_report.public_report(
-        policy, ready, published, state(settings, levels, ready.chosen), void=void
+        policy, ready, Publication(published), state(settings, levels, ready.chosen), void=void
     )
 
 

@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from incrowd.core.errors import InternalError
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
-from incrowd.mechanisms.sampled_crowd.tree.one_way import OneWay
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
-from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, ONE_WAY, state
+from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, state
 from incrowd.noise import DiscreteGaussian
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
 from incrowd.recoding.growing import Noisy, cost, grow
 from incrowd.recoding.mapping import Tree
+from incrowd.theory.views import NoiseStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +81,7 @@ def _one_way(settled: TreeSettled, table: Histogram, source: RandomSource) -> On
         exact = table.tallies[attribute.name]
         counts[attribute.name] = exact + draw_noise(source, DiscreteGaussian(variance), len(exact))
     labels = {a.name: a.coding.base_labels for a in settled.attributes}
-    return OneWay(variance, labels, counts)
+    return OneWay(NoiseStep(variance), labels, counts)
 
 
 def _grown(settled: TreeSettled, table: Histogram, one_way: OneWay, source: RandomSource) -> Tree:

@@ -23,7 +23,7 @@ from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
 from incrowd.mechanisms.sampled_crowd.tree.state import tree_of
 from incrowd.mechanisms.tabulating import MOST_LISTED
-from incrowd.theory.intervals import NORMAL_95, sampled_between
+from incrowd.theory.intervals import sampled_between
 
 _SPREAD = (
     "Within a box, people are spread over its values by the one-way tables, and the whole is fitted to these. Low and "
@@ -61,8 +61,7 @@ def estimate_tree(
     low, high = _ends(spreading, places, table.shape)
     error = None
     if len(by) == 1 and one_way is not None:
-        counts, error = one_way.counts[by[0]], math.sqrt(one_way.variance)
-        reach = math.ceil(NORMAL_95 * error) + 1
+        counts, error, reach = one_way.counts[by[0]], one_way.noise.deviation, one_way.margin()
         low, high = np.maximum(counts - reach, 0), np.maximum(counts + reach, 0)
     rows = [
         EstimatedCell(

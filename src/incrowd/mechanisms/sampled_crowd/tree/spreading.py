@@ -16,12 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.sampled_crowd.tree.one_way import OneWay
+from incrowd.mechanisms.sampled_crowd.one_way import OneWay, independent, raked
 from incrowd.recoding.mapping import Tree
 
 Floats = NDArray[np.float64]
-
-_ROUNDS = 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,14 +93,4 @@ class Spreading:
             return table
         margins = [self.one_way.spread(name) for name in names]
         # A little everywhere, so that no margin meets an empty row.
-        expected = np.array(max(self.one_way.total, 1.0))
-        for margin in margins:
-            expected = np.multiply.outer(expected, margin / max(margin.sum(), 1e-9))
-        table = table + 1e-4 * expected.reshape(table.shape)
-        for _ in range(_ROUNDS if len(names) > 1 else 1):
-            for axis, margin in enumerate(margins):
-                others = tuple(i for i in range(len(names)) if i != axis)
-                sums = table.sum(axis=others)
-                factor = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
-                table *= factor.reshape([-1 if i == axis else 1 for i in range(len(names))])
-        return table
+        return raked(table + 1e-4 * independent(max(self.one_way.total, 1.0), margins), margins)

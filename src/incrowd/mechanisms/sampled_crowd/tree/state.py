@@ -9,6 +9,7 @@ from incrowd.mechanisms.base import Check, Publication, published_attributes, se
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import held_columns, says_together
 from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay, read_one_way
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.state import assumptions, in_words, together_of
 from incrowd.mechanisms.sampled_crowd.stated import (
@@ -18,13 +19,13 @@ from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdStatedTree,
     CrowdStatement,
 )
-from incrowd.mechanisms.sampled_crowd.tree.one_way import OneWay, read_one_way
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd, TreeSettled, solve_tree
 from incrowd.policy import Attribute
 from incrowd.recoding.growing import cost
 from incrowd.recoding.mapping import Tree, read_tree
+from incrowd.theory.views import NoiseStep
 
-MAPPING, ONE_WAY = "mapping.json", "one-way.json"
+MAPPING = "mapping.json"
 
 
 def state(settled: TreeSettled) -> CrowdStatement:
@@ -176,6 +177,6 @@ def _paid(certificate: CrowdCertificate, tree: Tree, one_way: OneWay | None) -> 
     if one_way is None or tree.boxes[0].size is None:
         return False
     labels = {c.name: c.base for c in tree.columns}
-    same = dict(one_way.labels) == labels and one_way.variance == settled.one_way_variance
+    same = dict(one_way.labels) == labels and one_way.noise == NoiseStep(settled.one_way_variance)
     growth = settled.growth([c.name for c in tree.columns])
     return same and tree.boxes[0].size == one_way.total and cost(tree, growth) <= growth.budget

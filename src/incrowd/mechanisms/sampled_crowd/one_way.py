@@ -1,0 +1,114 @@
+"""Noisy one-way tables, as they are published beside a tree, or beside crowds that are calibrated to them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from incrowd.core.errors import InternalError
+from incrowd.core.signing import canonical
+from incrowd.histogram import Labels
+from incrowd.theory.intervals import NORMAL_95, SURPRISE
+from incrowd.theory.views import LaplaceStep, NoiseStep
+
+ONE_WAY, FORMAT = "one-way.json", "incrowd-one-way/1"
+
+
+@dataclass(frozen=True, eq=False)
+class OneWay:
+    """How many records have each value, with discrete Gaussian or Laplace noise.
+
+    Attributes:
+        noise: that of each count.
+        labels: by column, those that are counted.
+        counts: by column, the noisy count of each.
+    """
+
+    noise: NoiseStep | LaplaceStep
+    labels: Mapping[str, Labels]
+    counts: Mapping[str, NDArray[np.int64]]
+
+    @cached_property
+    def total(self) -> int:
+        """How many records there are: the tables' sums, those of fewer values counting more."""
+        weights = np.array([1 / len(counts) for counts in self.counts.values()])
+        sums = np.array([float(counts.sum()) for counts in self.counts.values()])
+        return max(0, round(float(weights @ sums / weights.sum())))
+
+    def spread(self, name: str) -> NDArray[np.float64]:
+        """A column's counts, nothing below zero, that add up to the total."""
+        counts = np.maximum(self.counts[name], 0).astype(np.float64)
+        whole = counts.sum()
+        return np.asarray(
+            counts * (self.total / whole) if whole > 0 else np.full(len(counts), self.total / len(counts))
+        )
+
+    def margin(self, surprise: float = SURPRISE) -> int:
+        """A count is further than that from the true number with a probability of `surprise` at most, on either side.
+
+        P[X > t] = e^{−a(t+1)}/(1 + e^{−a}) for Laplace noise. Gaussian noise is discrete, too: one more covers that.
+        """
+        if isinstance(self.noise, LaplaceStep):
+            a = self.noise.decay
+            return max(0, math.ceil((-math.log(surprise) - math.log1p(math.exp(-a))) / a * (1 + 1e-9)))
+        if surprise != SURPRISE:
+            raise InternalError("the quantile of Gaussian noise is kept for 95% alone")
+        return math.ceil(NORMAL_95 * self.noise.deviation) + 1
+
+    def to_bytes(self) -> bytes:
+        """As it is published."""
+        columns = [
+            {"name": name, "values": list(self.labels[name]), "counts": self.counts[name].tolist()}
+            for name in self.labels
+        ]
+        noise = (
+            {"decay": self.noise.decay} if isinstance(self.noise, LaplaceStep) else {"variance": self.noise.variance}
+        )
+        return canonical({"format": FORMAT, **noise, "columns": columns})
+
+
+def read_one_way(content: bytes) -> OneWay:
+    """The tables that a file holds.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    document = json.loads(content)
+    labels = {column["name"]: tuple(column["values"]) for column in document["columns"]}
+    counts = {column["name"]: np.array(column["counts"], dtype=np.int64) for column in document["columns"]}
+    noise = LaplaceStep(document["decay"]) if "decay" in document else NoiseStep(document["variance"])
+    found = OneWay(noise, labels, counts)
+    if any(len(labels[name]) != len(counts[name]) for name in labels) or found.to_bytes() != content:
+        raise ValueError("these are not one-way tables")
+    return found
+
+
+Floats = NDArray[np.float64]
+
+_ROUNDS = 25
+
+
+def raked(table: Floats, margins: Sequence[Floats]) -> Floats:
+    """A table fitted to the counts of each of its columns, which all have the same sum (raking)."""
+    table = table.copy()
+    for _ in range(_ROUNDS if table.ndim > 1 else 1):
+        for axis, margin in enumerate(margins):
+            others = tuple(i for i in range(table.ndim) if i != axis)
+            sums = table.sum(axis=others)
+            factor = np.divide(margin, sums, out=np.zeros_like(sums), where=sums > 0)
+            table *= factor.reshape([-1 if i == axis else 1 for i in range(table.ndim)])
+    return table
+
+
+def independent(total: float, margins: Sequence[Floats]) -> Floats:
+    """So many records, if columns with these counts had nothing to do with each other."""
+    table = np.array(total)
+    for margin in margins:
+        table = np.multiply.outer(table, margin / max(float(margin.sum()), 1e-9))
+    return np.asarray(table)
