@@ -25,10 +25,12 @@ endef
 $(READY): pyproject.toml constraints.txt
 	$(call install,'.')
 
-# Tests also need every optional part, Spark included.
+# Tests also need every optional part, Spark included, and an S3-compatible server, whose packages go with no others.
 $(COMPLETE): pyproject.toml constraints.txt
 	$(call install,'.[dev]')
 	touch $(READY)
+	$(BIN)/uv venv --quiet --clear $(VENV)/moto && $(BIN)/uv pip install --quiet --python $(VENV)/moto 'moto[server]>=5' \
+	  || echo "Without moto, tests of object stores skip."
 
 setup: $(COMPLETE)
 

@@ -122,7 +122,7 @@ def draft(
     found = profile(source, progress)
     if type(source) is DuckDBSource:  # elsewhere, names are names
         _require_header(found.columns)
-    here = None if name is None or _is_elsewhere(name, engine) else find_files([name])[0]
+    here = find_files([name])[0] if name is not None and _has_file(name, engine) else None
     beside = companions(here, codebook)
     known = {column.name: from_files(column, beside, source, target) for column in found.columns}
     prepared = [_prepared(column, known[column.name], beside) for column in found.columns]
@@ -149,7 +149,7 @@ def draft(
     if whose_rows is not None and whose_rows.question:
         decisions += (Decision(whose_rows.column, whose_rows.question),)
     reading = {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
-    reading["encoding"] = encoding or (None if name is None or _is_elsewhere(name, engine) else _marked_encoding(name))
+    reading["encoding"] = encoding or (_marked_encoding(name) if name is not None and _has_file(name, engine) else None)
     where = ({} if name is None else {"path": _relative(name, target)}) | ({} if table is None else {"table": table})
     kept = {column.name for column in columns if column.role != "drop" or column.instead}
     reading["decimal"] = "," if read.decimal == "," and kept & read.commas else None
@@ -299,6 +299,11 @@ def _target(data: str | None, title: str | None, output: str | Path | None) -> P
 def _is_elsewhere(data: str, engine: str | None = None) -> bool:
     """Whether a table is in no file that could be opened here."""
     return "://" in data or engine is not None
+
+
+def _has_file(data: str, engine: str | None) -> bool:
+    """Whether a table is in a file, or several, and not in a folder that is one table."""
+    return not _is_elsewhere(data, engine) and find_files([data])[0].is_file()
 
 
 def _name(path: Path) -> str:

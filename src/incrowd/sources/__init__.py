@@ -47,7 +47,7 @@ ENTRY_POINTS = "incrowd.sources"
 
 Progress = Callable[[float], None]
 
-_TABLES = {"pandas", "polars", "pyarrow", "duckdb", "_duckdb", "ibis", "pyspark"}
+_TABLES = {"pandas", "polars", "pyarrow", "duckdb", "_duckdb", "ibis", "pyspark", "deltalake", "pyiceberg"}
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,10 @@ def open_source(thing: Any, **options: Any) -> Source:
             of a file of SPSS, Stata, SAS, Excel, Arrow, ORC or DuckDB, a pattern such as ``parts/*.parquet``, a list
             of names, or the same as ``file://``; a pandas or Polars table, an Arrow table, reader or data set, a
             DuckDB relation, a Spark DataFrame; ``postgresql://user@host/database``, ``sqlite:///file.db``, an ADBC
-            connection or cursor, an Ibis table; or anything that an installed entry point of the group
-            ``incrowd.sources`` recognises. An entry point names a function that is called as this one is and returns
-            a source, or None.
+            connection or cursor, an Ibis table; a Delta or Iceberg table, by its folder (``census@12`` for a version)
+            or as an object, a folder of partitions, Parquet in an object store (``s3://bucket/table``); or anything
+            that an installed entry point of the group ``incrowd.sources`` recognises. An entry point names a function
+            that is called as this one is and returns a source, or None.
         options: how to read it; see `incrowd.sources.options.Options`.
     """
     if _is_source(thing):
@@ -249,12 +250,15 @@ def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
     from incrowd.sources.duckdb import DuckDBSource
     from incrowd.sources.files import find_files, open_files
     from incrowd.sources.ibis import open_ibis
+    from incrowd.sources.lakes import open_lake
     from incrowd.sources.memory import open_memory
     from incrowd.sources.options import Options
     from incrowd.sources.programs import program_of, read_program
     from incrowd.sources.sqlite import is_sqlite, open_sqlite
 
     names = _local(thing)
+    if (lake := open_lake(names[0] if names is not None and len(names) == 1 else thing)) is not None:
+        return DuckDBSource(lake, Options(**options))
     if names is not None:
         if isinstance(thing, str) and is_address(thing):
             return open_address(thing, Options(**options))

@@ -7,7 +7,6 @@ they mean.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from incrowd.core.errors import DataError
 from incrowd.sources.databases import quoted_name, the_table
+from incrowd.sources.extras import library
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -98,17 +98,6 @@ def value_labels(path: Path) -> tuple[dict[str, str], dict[str, dict[Any, str]]]
 # --- readers ----------------------------------------------------------------------------------------------------------
 
 
-def _library(name: str, extra: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise DataError(
-            f"Such files are read with {name}, which is not installed.",
-            code="engine-missing",
-            remedy=f"Install it: pip install 'incrowd[{extra}]'.",
-        ) from None
-
-
 _STATISTICS: Mapping[str, str] = {
     ".sav": "read_sav",
     ".zsav": "read_sav",
@@ -120,7 +109,7 @@ _STATISTICS: Mapping[str, str] = {
 
 
 def _statistics(path: Path, **options: Any) -> Any:
-    pyreadstat = _library("pyreadstat", "stat")
+    pyreadstat = library("pyreadstat", "stat")
     read = getattr(pyreadstat, _STATISTICS[path.suffix.lower()])
     return read(str(path), **options)
 
@@ -150,7 +139,7 @@ def _read_orc(path: Path, _: str | None) -> pa.Table:
 def _read_sheet(path: Path, table: str | None) -> pa.Table:
     import pyarrow as pa
 
-    book = _library("fastexcel", "stat").read_excel(path)
+    book = library("fastexcel", "stat").read_excel(path)
     name = the_table(book.sheet_names, table, str(path))
     heads = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
     names = [column[0].as_py() for column in heads.columns] if heads.num_rows else []
