@@ -39,11 +39,10 @@ def open_lake(thing: Any) -> ArrowTable | None:
         return _stored(thing)
     if not isinstance(thing, str | Path) or "://" in str(thing):
         return None
-    folder, version = Path(thing), None
-    if not folder.exists() and (named := re.fullmatch(r"(.+)@(\d+)", str(thing))):
-        folder, version = Path(named[1]), int(named[2])
-    if not folder.is_dir():
+    found = _folder(str(thing))
+    if found is None:
         return None
+    folder, version = found
     kinds = {kind for mark, kind in MARKS.items() if any(folder.glob(mark))}
     if "Delta" in kinds:
         return _read("Delta", lambda: _delta(str(folder), version))
@@ -51,6 +50,19 @@ def open_lake(thing: Any) -> ArrowTable | None:
         return _read("Iceberg", lambda: _iceberg(_static(folder), version))
     if not kinds and version is None and any(folder.glob("*=*/")):
         return _read("partitioned", lambda: _dataset(str(folder)))
+    return None
+
+
+def _folder(name: str) -> tuple[Path, int | None] | None:
+    """The folder of that name and the version that is named with it; None if there is no such folder."""
+    versioned = re.fullmatch(r"(.+)@(\d+)", name)
+    try:
+        if Path(name).is_dir():
+            return Path(name), None
+        if versioned and not Path(name).exists() and Path(versioned[1]).is_dir():
+            return Path(versioned[1]), int(versioned[2])
+    except (OSError, ValueError):  # no file can have that name
+        pass
     return None
 
 
