@@ -135,8 +135,9 @@ def open_source(thing: Any, **options: Any) -> Source:
             of a file of SPSS, Stata, SAS, Excel, Arrow, ORC or DuckDB, a pattern such as ``parts/*.parquet``, a list
             of names, or the same as ``file://``; a pandas or Polars table, an Arrow table, reader or data set, a
             DuckDB relation, a Spark DataFrame; ``postgresql://user@host/database``, ``sqlite:///file.db``, an ADBC
-            connection or cursor, an Ibis table; a Delta or Iceberg table, by its folder (``census@12`` for a version)
-            or as an object, a folder of partitions, Parquet in an object store (``s3://bucket/table``); or anything
+            connection or cursor, a connection of sqlite3, psycopg or SQLAlchemy, an Ibis table; a Delta or Iceberg
+            table, by its folder (``census@12`` for a version) or as an object, a folder of partitions, Parquet in an
+            object store (``s3://bucket/table``); or anything
             that an installed entry point of the group ``incrowd.sources`` recognises. An entry point names a function
             that is called as this one is and returns a source, or None.
         options: how to read it; see `incrowd.sources.options.Options`.
@@ -245,7 +246,7 @@ def _open_on_spark(thing: Any, options: dict[str, Any]) -> Source | None:
 
 
 def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
-    from incrowd.sources.adbc import is_address, open_adbc, open_address
+    from incrowd.sources.adbc import is_address, open_adbc, open_address, open_connection
     from incrowd.sources.databases import DatabaseSource
     from incrowd.sources.duckdb import DuckDBSource
     from incrowd.sources.files import find_files, open_files
@@ -271,7 +272,7 @@ def _open_builtin(thing: Any, options: dict[str, Any]) -> Source | None:
         if len(paths) == 1 and program_of(paths[0]) is not None:
             return _open_builtin(read_program(paths[0], reading.table), options | {"table": None})
         return DuckDBSource(open_files(paths, reading), reading)
-    for open_elsewhere in (open_adbc, open_ibis):
+    for open_elsewhere in (open_adbc, open_connection, open_ibis):
         if (source := open_elsewhere(thing, options)) is not None:
             return source
     table = open_memory(thing)

@@ -7,12 +7,13 @@ values or a password, so it is never passed on.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
@@ -73,6 +74,35 @@ def open_adbc(thing: Any, options: Mapping[str, Any]) -> DatabaseSource | None:
         yield connection
 
     return _open(name, lent, Options(**options), "The database")
+
+
+def open_connection(thing: Any, options: Mapping[str, Any]) -> DatabaseSource | None:
+    """The table in the database of another library's connection; None if it is none.
+
+    It is read in a session of our own, which sees what is committed: connections of sqlite3 and psycopg, engines and
+    connections of SQLAlchemy for SQLite and PostgreSQL.
+    """
+    reading, owner = Options(**options), type(thing).__module__.partition(".")[0]
+    if isinstance(thing, sqlite3.Connection):
+        return DatabaseSource(sqlite.open_connection(thing, reading.table), reading)
+    if owner == "psycopg" and hasattr(thing, "info"):
+        info = thing.info
+        user = ":".join(quote(part, safe="") for part in (info.user, info.password) if part)
+        place = f"{quote(info.dbname, safe='')}?host={quote(info.host, safe='')}&port={info.port}"
+        return open_address(f"postgresql://{user}@/{place}", reading)
+    if owner == "sqlalchemy" and hasattr(thing, "engine"):
+        url = thing.engine.url
+        if url.get_backend_name() == "sqlite":
+            with thing.engine.connect() as connection:
+                return open_connection(connection.connection.driver_connection, options)
+        if url.get_backend_name() == "postgresql":
+            return open_address(url.set(drivername="postgresql").render_as_string(hide_password=False), reading)
+        raise DataError(
+            f"Tables in {url.get_backend_name()} cannot be counted by way of SQLAlchemy.",
+            code="data-kind",
+            remedy="Give an Ibis table, or save the table as Parquet.",
+        )
+    return None
 
 
 def _open(name: str, connect: Callable[[], Any], options: Options, where: str) -> DatabaseSource:

@@ -135,6 +135,26 @@ def open_sqlite(path: Path, table: str | None) -> Database:
     return Database(fields, SQLite(), relation, session)
 
 
+def open_connection(given: sqlite3.Connection, table: str | None) -> Database:
+    """A table that an open connection sees: what is committed, read by a connection of our own.
+
+    A database in memory has no file that another connection could open, so it is copied.
+    """
+    [file] = [row[2] for row in given.execute("PRAGMA database_list") if row[1] == "main"]
+    if file:
+        return open_sqlite(Path(file), table)
+    copy = sqlite3.connect(":memory:", check_same_thread=False)
+    given.backup(copy)
+
+    @contextmanager
+    def session() -> Iterator[Run]:
+        yield lambda statement: _batches(copy, Path("The database"), statement)
+
+    with session() as run:
+        relation, fields = find_table(run, table, "The database")
+    return Database(fields, SQLite(), relation, session)
+
+
 def uri(path: Path) -> str:
     """The address by which SQLite opens a file for reading only."""
     return f"{path.absolute().as_uri()}?mode=ro"

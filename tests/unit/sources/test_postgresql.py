@@ -177,6 +177,17 @@ def test_a_connection_or_a_cursor_will_do_and_is_left_open(server):
         assert cursor.fetchone() == (1,)
 
 
+def test_connections_of_psycopg_and_sqlalchemy_will_do(server, postgresql_server):
+    psycopg, sqlalchemy = pytest.importorskip("psycopg"), pytest.importorskip("sqlalchemy")
+    server("CREATE TABLE connected AS SELECT 'a' AS v FROM generate_series(1, 5)")
+    coding = [Coding("v", Categories(("a", "b")))]
+    with psycopg.connect(postgresql_server) as connection:
+        assert open_source(connection, table="s.connected").count_by(coding).total == 5
+    engine = sqlalchemy.create_engine(postgresql_server.replace("postgresql://", "postgresql+psycopg://"))
+    assert open_source(engine, table="s.connected").count_by(coding).total == 5
+    engine.dispose()
+
+
 def test_one_state_of_the_database_is_read_and_nothing_written(server):
     server("CREATE TABLE t AS SELECT 7 AS x", "CREATE SEQUENCE numbers")
     source = open_source(server.address, table="t")

@@ -210,3 +210,29 @@ def test_addresses_of_no_database(tmp_path):
         with pytest.raises(DataError) as error:
             open_source(address)
         assert error.value.code == code
+
+
+def test_a_connection_of_the_standard_library_or_of_sqlalchemy_will_do(database):
+    """Also from another thread, in memory, and with the caller's transaction left as it is."""
+    sqlalchemy = pytest.importorskip("sqlalchemy", reason="SQLAlchemy is not installed")
+    with closing(sqlite3.connect(database)) as connection, closing(sqlite3.connect(":memory:")) as copy:
+        connection.backup(copy)
+        copy.commit()
+        engine = sqlalchemy.create_engine(f"sqlite:///{database}")
+        with engine.connect() as session:
+            for thing in (connection, copy, engine, session):
+                assert open_source(thing, table="people").count_by(CODINGS).total == len(ROWS)
+        engine.dispose()
+        assert not copy.in_transaction
+    with pytest.raises(DataError, match="by way of SQLAlchemy"):
+        open_source(OtherEngine())
+
+
+class OtherEngine:
+    """An engine of a database that is not read this way."""
+
+    __module__ = "sqlalchemy.engine"
+
+    class engine:  # noqa: N801
+        class url:  # noqa: N801
+            get_backend_name = staticmethod(lambda: "mysql")
