@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from incrowd.papers.attacks.stories import Attack as Attack
     from incrowd.papers.gallery import Figure as Figure
     from incrowd.policy import Policy
-    from incrowd.releases.combining import combine
+    from incrowd.releases.combine import combine
     from incrowd.releases.release import Release as Release
     from incrowd.releases.verify import Verification as Verification
     from incrowd.sources.crowds import PeopleInGroups as PeopleInGroups
@@ -171,7 +171,7 @@ _HOMES = {
     "TreePlan": "incrowd.theory.concentrated",
     "ViewsBudget": "incrowd.mechanisms.views.plan",
     "collect": "incrowd.survey.publish",
-    "combine": "incrowd.releases.combining",
+    "combine": "incrowd.releases.combine",
     "frontier": "incrowd.theory.crowd",
     "is_loopback": "incrowd.survey.publish",
     "make_questionnaire": "incrowd.survey.publish",

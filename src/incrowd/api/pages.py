@@ -34,6 +34,8 @@ def mechanism_forms() -> dict[str, dict[str, Any]]:
             "summary": one.summary,
             "start": dict(one.start),
             "fields": [[field.key, field.label] for field in one.form],
+            "editor": one.editor,
+            "groups": one.looked_at_first,
         }
         for name, one in MECHANISMS.items()
     }

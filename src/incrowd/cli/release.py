@@ -192,15 +192,17 @@ def payload_of(release: Release, folder: Path, internal: Path) -> dict[str, Any]
 
 def _columns(result: dict[str, Any]) -> list[str]:
     """How coarse the columns are, in words."""
-    levels, hidden = result["levels"], result["hidden"]
-    redrawn = result["guarantee"]["mechanism"] == "pram"
-    plain = [name for name, level in levels.items() if not level]
-    coarser = [f"{name} (level {level})" for name, level in levels.items() if level and name not in hidden]
-    said = {
-        "Redrawn at random" if redrawn else "Shown as they are": plain,
-        "Made coarser, then redrawn at random" if redrawn else "Made coarser": coarser,
-        "Hidden, all values alike": hidden,
-    }
+    plain: dict[str, list[str]] = {}
+    coarser: dict[str, list[str]] = {}
+    for column in result["columns"]:
+        name, shown, level = column["name"], column["shown"], result["levels"].get(column["name"])
+        if not level:
+            how = "Shown as they are" if shown == "as it is" else f"{shown[:1].upper()}{shown[1:]}"
+            plain.setdefault(how, []).append(name)
+        elif name not in result["hidden"]:
+            how = shown.removeprefix(f"coarser, level {level}").replace(", ", ", then ")
+            coarser.setdefault(f"Made coarser{how}", []).append(f"{name} (level {level})")
+    said = {**plain, **coarser, "Hidden, all values alike": result["hidden"]}
     return [f"{how}: {', '.join(names)}." for how, names in said.items() if names]
 
 

@@ -25,19 +25,6 @@ __all__ = ["DELTA", "DIFFERENCES", "OBSERVED", "UNITS", "Compared", "Figure", "c
 
 DIFFERENCES = (
     (
-        "The plain sample's promise is about this table alone, for replacing one record, and the rate was found by"
-        " looking at the table. With probability δ the sample keeps nothing of it. It is the weakest of the four."
-    ),
-    "The sampled crowd is (ε, δ)-differentially private for adding or removing one record, on any table.",
-    (
-        "The randomised table is (ε, δ)-differentially private for replacing one record, if it is shuffled and has"
-        " as many records as stated; each record alone has the much larger local ε."
-    ),
-    (
-        "The noisy counts are ε-differentially private for adding or removing one record, with δ = 0: the "
-        "strongest promise. They are counts and no records; what was not asked for cannot be had from them."
-    ),
-    (
         "Adding or removing and replacing are different neighbours: a replacement is a removal and an addition, so"
         " that a promise of ε for adding or removing is one of 2ε, or a little less, for replacing."
     ),
@@ -163,7 +150,11 @@ def compare(
         delta=delta,
         runs=runs,
         figures=tuple(figures),
-        differences=(*DIFFERENCES, OBSERVED) if observed else DIFFERENCES,
+        differences=(
+            *(contender.differs for contender in CONTENDERS if contender.differs),
+            *DIFFERENCES,
+            *([OBSERVED] if observed else []),
+        ),
     )
 
 

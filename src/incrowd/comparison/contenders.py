@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.comparison.workload import Floats, Marginals, Workload
-from incrowd.histogram import Histogram
-from incrowd.mechanisms.pram import draw as pram
-from incrowd.mechanisms.pram.blocks import Block
-from incrowd.mechanisms.pram.plan import largest_retention
-from incrowd.mechanisms.sample.settle import SampleSettings, find_terms
-from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.settle import solve
-from incrowd.mechanisms.views import draw as views
-from incrowd.mechanisms.views.section import Views
-from incrowd.mechanisms.views.settle import settled_for
+from incrowd.core.errors import UnreachableError
+from incrowd.core.numbers import number
+from incrowd.hierarchy import codings
+from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.base import AnyMechanism, ComparedAs
+from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import Names, dense
-from incrowd.theory.randomisation import RetentionReplacement, local_epsilon
 
 NOISY_CELLS = 20_000
 """A histogram of all possible cells is made noisy as a whole up to this size; beyond, the counts that are asked for."""
@@ -50,55 +46,58 @@ class Contender:
         name: what it is called.
         promise: what it promises, for an ε and a δ.
         settle: finds the parameters that keep the promise for a table.
+        differs: how that promise differs from the others.
     """
 
     name: str
     promise: Callable[[float, float], str]
     settle: Callable[[Histogram, Workload, float, float], ReadyContender]
+    differs: str = ""
 
 
-def _sample(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
-    """A likelihood ratio of 1 + ε′ = e^ε."""
-    terms = find_terms(table.counts, SampleSettings(math.expm1(epsilon), delta, None))
+def _of(mechanism: AnyMechanism, asked: ComparedAs) -> Contender:
+    """A mechanism of the registry: its releases are made as by a policy that declares the table's own values."""
 
-    def draw(source: RandomSource) -> Marginals:
-        drawn = table.with_counts(source.binomial(table.counts, Fraction(terms.rate)))
-        return {names: dense(drawn, names) / terms.rate for names in workload.truth}
+    def settle(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
+        sizes = [len(column.labels) for column in table.columns]
+        found = (
+            section.keys
+            for section in mechanism.comparable(epsilon, delta, sizes, table.total)
+            if asked.keys.items() <= section.keys.items()
+        )
+        name = next(name for name, known in MECHANISMS.items() if known is mechanism)
+        keys = next(found, None)
+        if keys is None:
+            raise UnreachableError("It keeps no such promise for this table.", code="unreachable")
+        policy = _policy(table, {"mechanism": name, **keys})
+        attributes = codings(policy)
+        settings = mechanism.settle(policy, attributes, 1)
+        orders = {a.name: [a.coding.base_labels.index(label) for label in table[a.name].labels] for a in attributes}
+        coded = Histogram.of(
+            [Column(a.name, a.coding.base_labels, np.asarray(orders[a.name])[table[a.name].codes]) for a in attributes],
+            table.counts,
+        )
+        settings, prepared = mechanism.prepare(settings, coded, lambda *_: None)
 
-    return ReadyContender(f"p = {terms.rate:.3g}", draw)
+        def draw(source: RandomSource) -> Marginals:
+            told = mechanism.told(settings, mechanism.draw(settings, prepared, source))
+            return {names: told(names)[np.ix_(*(orders[name] for name in names))] for names in workload.truth}
 
+        return ReadyContender(mechanism.in_short(settings), draw)
 
-def _crowd(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
-    """k and β as the policy's default would have them."""
-    found = solve(SampledCrowd(mechanism="sampled_crowd", epsilon=epsilon, delta=delta))
-
-    def draw(source: RandomSource) -> Marginals:
-        drawn = table.with_counts(source.binomial(table.counts, found.beta))
-        shown = drawn.where(drawn.counts >= found.k)
-        return {names: dense(shown, names) / found.beta for names in workload.truth}
-
-    return ReadyContender(f"k = {found.k}, β = {found.beta:.3g}", draw)
-
-
-def _pram(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
-    """The largest ρ, one for all columns, whose shuffled table keeps (ε, δ)."""
-    sizes = [len(column.labels) for column in table.columns]
-    rho = largest_retention(sizes, table.total, epsilon, delta)
-    laws = [RetentionReplacement(rho, size) for size in sizes]
-    blocks = [Block((column.name,), (law.size,), law) for column, law in zip(table.columns, laws, strict=True)]
-
-    def draw(source: RandomSource) -> Marginals:
-        drawn = pram.run(table, blocks, source)
-        return {names: _undone(dense(drawn, names), rho) for names in workload.truth}
-
-    return ReadyContender(f"ρ = {rho:.3g}, local ε = {local_epsilon(laws):.3g}", draw)
+    return Contender(asked.name, asked.promise, settle, asked.differs)
 
 
-def _undone(counts: Floats, rho: float) -> Floats:
-    """What the counts were before randomising, on average: along each axis y = ρx + (1−ρ)·sum/size."""
-    for axis, size in enumerate(counts.shape):
-        counts = (counts - (1 - rho) / size * counts.sum(axis=axis, keepdims=True)) / rho
-    return counts
+def _policy(table: Histogram, release: Mapping[str, Any]) -> Policy:
+    """A policy for a table as it is shown: its labels are the values that there can be."""
+    attributes = {
+        column.name: {
+            "domain": [label for label in column.labels if label is not None],
+            "missing": "keep" if None in column.labels else "refuse",
+        }
+        for column in table.columns
+    }
+    return Policy.from_dict({"incrowd": 1, "attributes": attributes, "release": dict(release)})
 
 
 def _geometric(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:  # noqa: ARG001
@@ -117,21 +116,6 @@ def _geometric(table: Histogram, workload: Workload, epsilon: float, delta: floa
         return {names: noise(truth.astype(np.int64), share) for names, truth in workload.truth.items()}
 
     return ReadyContender(f"ε/{len(workload.truth)} for each of the counts asked for", draw_each)
-
-
-def _views(table: Histogram, workload: Workload, epsilon: float, delta: float) -> ReadyContender:
-    """Noisy one-way tables and pairs along a tree, chosen privately, and the model of them."""
-    section = Views(mechanism="views", epsilon=epsilon, delta=delta, by="noise")
-    settings = settled_for(section, table)
-    places = {name: place for place, name in enumerate(table.names)}
-
-    def draw(source: RandomSource) -> Marginals:
-        drawn = views.run(settings, table, source)
-        model = drawn.model or views.fitted([len(c.labels) for c in table.columns], drawn.views)
-        return {names: np.asarray(model.marginal([places[name] for name in names])) for names in workload.truth}
-
-    plan = settings.plan
-    return ReadyContender(f"{plan.singles + plan.views} views with noise", draw)
 
 
 def _summed(cells: Floats, all_names: Names, names: Names) -> Floats:
@@ -159,13 +143,13 @@ def noise(counts: NDArray[np.int64], epsilon: float) -> Floats:
 
 
 CONTENDERS = (
+    *(_of(mechanism, mechanism.compared_as) for mechanism in MECHANISMS.values() if mechanism.compared_as is not None),
     Contender(
-        "plain sample",
-        lambda e, d: f"(1, {math.expm1(e):.3g}, {d:g})-privacy of this table, replace-one",
-        _sample,
+        "noisy counts",
+        lambda epsilon, _: f"{number(epsilon)}-differential privacy, add/remove",
+        _geometric,
+        "The noisy counts are ε-differentially private for adding or removing one record, with δ = 0: the strongest "
+        "promise. They are counts and no records; what was not asked for cannot be had from them.",
     ),
-    Contender("sampled crowd", lambda e, d: f"({e:g}, {d:g})-differential privacy, add/remove", _crowd),
-    Contender("randomised records", lambda e, d: f"({e:g}, {d:g})-differential privacy, replace-one", _pram),
-    Contender("views", lambda e, d: f"({e:g}, {d:g})-differential privacy, add/remove", _views),
-    Contender("noisy counts", lambda e, _: f"{e:g}-differential privacy, add/remove", _geometric),
 )
+"""The mechanisms of the registry that can be compared, and for comparison plain counts with noise."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from incrowd.core.errors import InternalError
+from incrowd.core.errors import InputError, InternalError
 from incrowd.mechanisms.certificate import (
     AnyCertificate,
     Certificate,
@@ -174,6 +174,23 @@ class ComparedSection:
 
 
 @dataclass(frozen=True)
+class ComparedAs:
+    """How `compare` holds a mechanism against others.
+
+    Attributes:
+        name: what it is called there.
+        promise: what it promises for an ε and a δ, in its own notion.
+        differs: how that notion differs from the others.
+        keys: which of its `comparable` sections is meant: the first one that has these keys.
+    """
+
+    name: str
+    promise: Callable[[float, float], str]
+    differs: str
+    keys: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class FormField:
     """A key of the section as a form shows it: its name in the policy, and its name for people."""
 
@@ -202,6 +219,10 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """What stands on top of the policy as it was carried out."""
     several_rows: ClassVar[bool] = False
     """Whether what it promises holds for people with several rows (`Policy.rows_per_person`), not only for one each."""
+    editor: ClassVar[str] = ""
+    """What the studio's form has besides, by its name in `publishing.js`, for a section with more than plain keys."""
+    looked_at_first: ClassVar[str] = "release"
+    """The part of its public report that shows the sizes of groups."""
     kept_as: ClassVar[str] = "as it is"
     """How a column is shown whose values are not made coarser."""
     leaves_out: ClassVar[bool] = True
@@ -212,6 +233,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """What `estimate` can be told: a column whose mean is wanted, an interval for the number of people in all, …"""
     table_notes: ClassVar[Mapping[str, str]] = {}
     """What the table's Parquet file says of itself, in the metadata of its schema; nothing else may stand there."""
+    compared_as: ClassVar[ComparedAs | None] = None
+    """How `compare` holds it against others; None if it has no promise that could be compared."""
     drawn_by_executors: ClassVar[bool] = False
     """Whether the executors of a cluster can draw and write its tables (`by_executors`)."""
     section: type[SectionT]
@@ -269,6 +292,11 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         del settings, table, made
         return ()
 
+    def in_short(self, settings: SettingsT) -> str:
+        """Its parameters, in a few words."""
+        del settings
+        return ""
+
     @abstractmethod
     def together(self, settings: SettingsT, copies: int) -> Together | None:
         """What several releases promise to someone who has all of them; None for a single one."""
@@ -298,6 +326,38 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     @abstractmethod
     def check_promise(self, certificate: Certificate[PromiseT, MechanismT]) -> Iterator[Check]:
         """Derive the promise once more from the certificate's policy and parameters."""
+
+    def enclosed(self, certificate: Certificate[PromiseT, MechanismT]) -> Iterator[Check]:
+        """Compare the numbers of the promise with balls that enclose their formulas.
+
+        None, if it computes none that could be rounded, or if they rest on the table.
+        """
+        del certificate
+        yield from ()
+
+    def by_respondents(self, certificate: Certificate[PromiseT, MechanismT]) -> bool:
+        """Whether the records were randomised by those whom they are about, on their own devices."""
+        del certificate
+        return False
+
+    def drawn_again(
+        self,
+        certificate: Certificate[PromiseT, MechanismT],
+        published: Publication,
+        rows: int | None,
+        seed: int | None,
+    ) -> Histogram:
+        """Another table from what is published alone: so many rows, the same for the same seed.
+
+        Raises:
+            InputError: its releases are tables of records, and no model of them.
+        """
+        del certificate, published, rows, seed
+        raise InputError(
+            f"A release by {self.title.lower()} holds records, and no model to draw others from.",
+            code="parameter-combination",
+            remedy="Give a folder that was published with `mechanism: views`.",
+        )
 
     @abstractmethod
     def settled_again(self, certificate: Certificate[PromiseT, MechanismT]) -> SettingsT:

@@ -261,7 +261,9 @@ class Policy(Section):
         if digests is None:
             digests = {place: writing.file_digest(self.resolve(spec.file)) for place, spec in self.files().items()}
         dropped = {name: Attribute(role="drop") for name in self.attributes if name not in self.published}
-        return writing.canonical(self.model_copy(update={"attributes": {**self.attributes, **dropped}}), digests)
+        silent = {} if self.release is None else self.release.SILENT
+        whole = self.model_copy(update={"attributes": {**self.attributes, **dropped}})
+        return writing.canonical(whole, digests, silent)
 
     @classmethod
     def from_canonical(cls, content: Any) -> Self:

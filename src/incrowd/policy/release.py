@@ -30,6 +30,10 @@ class ReleaseSection(Section):
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {}
     """The models of what stands deeper in the section, by the keys or marks above them."""
 
+    SILENT: ClassVar[Mapping[str, Any]] = {}
+    """Keys that are left out of the canonical form if they have these values: policies that are silent about them
+    have the digest that they had before the keys existed."""
+
     mechanism: str
     output: Output = "parquet"
 

@@ -26,7 +26,6 @@ _MACHINE_DEPENDENT = {
 _UNLESS_SAID = ("people", "rows_are_people")
 _UNLESS_SAID_OF_A_COLUMN = ("labels", "codes")
 _UNLESS_SAID_WITHIN = ("for", "knowing", "knows_not")
-_UNLESS_SAID_OF: Mapping[Any, Mapping[str, Any]] = {"pram": {"beta": None, "already_sampled": False}}
 
 _VALUE = {"type": ["string", "number", "boolean", "null"]}
 _BRANCHES = [
@@ -72,8 +71,11 @@ def nested(changes: Mapping[tuple[str, ...], Any]) -> str:
     return "".join([*(f"# without {name}\n" for name in gone), text if content else ""])
 
 
-def canonical(policy: BaseModel, digests: Mapping[Place, str]) -> dict[str, Any]:
-    """Everything that decides the release, defaults filled in, files by their digests."""
+def canonical(policy: BaseModel, digests: Mapping[Place, str], silent: Mapping[str, Any]) -> dict[str, Any]:
+    """Everything that decides the release, defaults filled in, files by their digests.
+
+    The section `release` is written without what it has in common with `silent`.
+    """
     content: dict[str, Any] = _json(policy.model_dump(exclude=_MACHINE_DEPENDENT))  # type: ignore[arg-type]
     for place, found in digests.items():
         at(content, place)["file"] = {"sha256": found}
@@ -83,8 +85,8 @@ def canonical(policy: BaseModel, digests: Mapping[Place, str]) -> dict[str, Any]
             if attribute[key] is None:
                 attribute.pop(key)
     release = content["release"] or {}
-    for key, silent in _UNLESS_SAID_OF.get(release.get("mechanism"), {}).items():
-        if release[key] == silent:
+    for key, nothing in silent.items():
+        if release[key] == nothing:
             release.pop(key)
     return {key: item for key, item in content.items() if item or key not in _UNLESS_SAID}
 

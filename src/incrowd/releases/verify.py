@@ -17,17 +17,15 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from incrowd.core.bits import DerivedBits
-from incrowd.core.errors import IncrowdError, InputError
+from incrowd.core.errors import IncrowdError, InputError, InternalError
 from incrowd.mechanisms.base import AnyMechanism, Check, Publication, all_columns, published_attributes, section_of
 from incrowd.mechanisms.certificate import FORMAT, AnyCertificate
 from incrowd.mechanisms.declared import policy_of, unheld
-from incrowd.mechanisms.pram.stated import PramStatedMechanism
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import RECORDS_PER_PART, part_names, table_name
 from incrowd.policy.release import ReleaseSection
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.enclosing import enclosed
 from incrowd.releases.reading import Published, no_table, read_table
 from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, REHEARSED, REPORT, file_name
 
@@ -267,9 +265,7 @@ def _promise(certificate: AnyCertificate) -> Iterator[Check]:
     titled = certificate.title == certificate.policy["title"]
     yield Check("the title is the policy's", titled, "it is another one")
     void = certificate.promise.void
-    by_respondents = isinstance(certificate.mechanism, PramStatedMechanism) and (
-        certificate.mechanism.randomised_by == "respondents"
-    )
+    by_respondents = _mechanism(certificate).by_respondents(certificate)
     by_curator = DerivedBits.kind if _in_parts(certificate) else RandomSource().kind
     secure = certificate.randomness == (BY_RESPONDENTS if by_respondents else by_curator)
     why = "it is a rehearsal" if void == REHEARSED else "it was drawn from predictable bits"
@@ -309,6 +305,14 @@ def _whole_table(certificate: AnyCertificate) -> str | None:
     section = _section(certificate)
     stem = _mechanism(certificate).table_stem(section)
     return None if stem is None else file_name(table_name(section.output, stem), certificate.promise.void)
+
+
+def enclosed(certificate: AnyCertificate) -> Iterator[Check]:
+    """A check for every number that the promise of this certificate computes; its other checks must have held."""
+    try:
+        yield from _mechanism(certificate).enclosed(certificate)
+    except InternalError:
+        yield Check("the promise can be enclosed by ball arithmetic", holds=False, detail="its numbers are too extreme")
 
 
 def _in_parts(certificate: AnyCertificate) -> bool:

@@ -123,6 +123,7 @@ def view(folders: Folders, name: str) -> str:
     folder = _release(folders, name)
     internal = api.internal_folder(folder)
     certificate = api.read_certificate(folder)
+    mechanism = _dictionary(certificate.get("mechanism"))
     lattice, picture = _lattice(folders, internal), None
     if lattice is not None:
         picture = markup(api.draw_lattice(lattice))
@@ -132,9 +133,10 @@ def view(folders: Folders, name: str) -> str:
         internal=str(internal) if _is_file(folders, internal / "report.html") else None,
         certificate=certificate,
         promise=_dictionary(certificate.get("promise")),
-        mechanism=_dictionary(certificate.get("mechanism")),
-        numbers=_numbers(_dictionary(certificate.get("promise"))) + _numbers(_dictionary(certificate.get("mechanism"))),
+        mechanism=mechanism,
+        numbers=_numbers(_dictionary(certificate.get("promise"))) + _numbers(mechanism),
         whole=json.dumps(certificate, indent=2, ensure_ascii=False)[:200_000],
+        groups=api.mechanism_forms().get(str(mechanism.get("name")), {}).get("groups", "release"),
         lattice=lattice,
         picture=picture,
     )

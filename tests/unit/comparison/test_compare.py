@@ -156,7 +156,7 @@ def test_values_that_were_read_off_the_table_are_said_to_be(frame, tmp_path):
     text = "incrowd: 1\nattributes: {a: {domain: [x, y, z]}, b: drop, c: drop}\n"
     looked = api.look_at(Policy.from_text(text), data=frame)
     declared = api.compare(looked, epsilons=[1.0], delta=1e-3, runs=1)
-    assert declared.differences == comparing.DIFFERENCES
+    assert declared.differences[-2:] == comparing.DIFFERENCES
 
 
 def test_a_single_run_has_no_spread(table):
@@ -204,7 +204,7 @@ def test_the_picture(found, tmp_path):
 
 
 def test_it_is_plain_json(found):
-    assert json.loads(json.dumps(asdict(found)))["figures"][0]["mechanism"] == "plain sample"
+    assert json.loads(json.dumps(asdict(found)))["figures"][0]["mechanism"] == "sampled crowd"
 
 
 def test_delta_and_levels_are_the_policys(frame):

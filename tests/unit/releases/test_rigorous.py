@@ -10,7 +10,7 @@ from incrowd import api
 from incrowd.cli import incrowd as command
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
-from incrowd.releases import enclosing
+from incrowd.releases import verify
 
 POLICY = """
 incrowd: 1
@@ -59,9 +59,9 @@ def read(document):
 )
 def test_a_number_that_is_a_little_better_than_the_truth_is_found(release, part, number, factor, tmp_path):
     certificate = released(release, tmp_path / "out")
-    assert all(check.holds for check in enclosing.enclosed(read(certificate)))
+    assert all(check.holds for check in verify.enclosed(read(certificate)))
     certificate[part][number] *= factor
-    failed = [check for check in enclosing.enclosed(read(certificate)) if not check.holds]
+    failed = [check for check in verify.enclosed(read(certificate)) if not check.holds]
     assert [check.name for check in failed] == [number + SUFFIX]
     assert failed[0].detail
 
@@ -92,5 +92,5 @@ def test_what_cannot_be_enclosed_is_a_failed_check(tmp_path, monkeypatch):
 
     certificate = released(CROWD, tmp_path / "out")
     monkeypatch.setattr(enclosures, "_MOST_BITS", 0)
-    (check,) = enclosing.enclosed(read(certificate))
+    (check,) = verify.enclosed(read(certificate))
     assert not check.holds

@@ -46,6 +46,8 @@ class GeneralizationMechanism(
         FormField("time_limit", "seconds to look for the best"),
     )
     start: ClassVar = {"require": [{"k": "5"}]}
+    editor = "requirements"
+    looked_at_first = "groups"
     several_rows = True
     section = Generalization
     certificate = GeneralizationCertificate

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
     Check,
+    ComparedAs,
     ComparedSection,
     Concern,
     FormField,
@@ -47,6 +49,12 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
     start: ClassVar = {"rho": "0.5"}
     several_rows = True
     drawn_by_executors = True
+    compared_as: ClassVar = ComparedAs(
+        "randomised records",
+        lambda epsilon, delta: f"({number(epsilon)}, {number(delta)})-differential privacy, replace-one",
+        "The randomised table is (ε, δ)-differentially private for replacing one record, if it is shuffled and has as "
+        "many records as stated; each record alone has the much larger local ε.",
+    )
     section = Pram
     certificate = PramCertificate
     claimed = (
@@ -92,6 +100,11 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
 
         return concerns(settings, table)
 
+    def in_short(self, settings: PramSettled) -> str:
+        from incrowd.mechanisms.pram.settle import in_short
+
+        return in_short(settings)
+
     def together(self, settings: PramSettled, copies: int) -> Together | None:
         from incrowd.mechanisms.pram.state import together
 
@@ -122,6 +135,14 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         from incrowd.mechanisms.pram.state import check_promise
 
         return check_promise(certificate)
+
+    def enclosed(self, certificate: PramCertificate) -> Iterator[Check]:
+        from incrowd.mechanisms.pram.enclosed import enclosed
+
+        return enclosed(certificate)
+
+    def by_respondents(self, certificate: PramCertificate) -> bool:
+        return certificate.mechanism.randomised_by == "respondents"
 
     def settled_again(self, certificate: PramCertificate) -> PramSettled:
         from incrowd.mechanisms.pram.state import settled_again

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
@@ -145,6 +145,8 @@ class Joint(Section):
 
 class Pram(ReleaseSection):
     """Keep each value with probability rho, else draw one of its domain; or redraw it by a matrix of your own."""
+
+    SILENT: ClassVar[Mapping[str, Any]] = {"beta": None, "already_sampled": False}
 
     mechanism: Literal["pram"] = Field(description="The method.")
     k: float | None = Field(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from incrowd.core.errors import DataError, GuaranteeError, PolicyError, UnreachableError
-from incrowd.core.numbers import few_digits, number
+from incrowd.core.numbers import few_digits, number, number_up
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
@@ -32,7 +32,7 @@ from incrowd.mechanisms.promises import LARGEST_EPSILON, Point, Uncomposable
 from incrowd.policy import Policy
 from incrowd.theory import randomisation
 from incrowd.theory.profile import Relation
-from incrowd.theory.randomisation import Attribute, RetentionReplacement, TransitionMatrix
+from incrowd.theory.randomisation import Attribute, RetentionReplacement, TransitionMatrix, local_epsilon
 from incrowd.theory.shuffling import LOCAL, group_delta, group_epsilon
 
 By = Literal["curator", "respondents"]
@@ -440,6 +440,14 @@ def _marginal(table: Counted, block: Block) -> list[int]:
     counts[fold([shares[name].codes for name in block.names], block.sizes)] = shares.counts
     found: list[int] = counts.tolist()
     return found
+
+
+def in_short(settings: PramSettled) -> str:
+    """What is kept, and the ε of one record."""
+    laws = [block.law for block in settings.blocks]
+    kept = [law.retention for law in laws if isinstance(law, RetentionReplacement)]
+    rho = f"ρ = {number(min(kept), 3)}, " if kept else ""
+    return f"{rho}local ε = {number_up(local_epsilon(laws), 3)}"
 
 
 def spending(settings: PramSettled) -> Point | Uncomposable:

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
     Check,
+    ComparedAs,
     ComparedSection,
     Concern,
     FormField,
@@ -52,6 +54,14 @@ class SampleMechanism(
     )
     start: ClassVar = {"epsilon": "0.5", "delta": "0.05"}
     several_rows = True
+    compared_as: ClassVar = ComparedAs(
+        "plain sample",
+        lambda epsilon, delta: (
+            f"(1, {number(math.expm1(epsilon), 3)}, {number(delta)})-privacy of this table, replace-one"
+        ),
+        "The plain sample's promise is about this table alone, for replacing one record, and the rate was found by "
+        "looking at the table. With probability δ the sample keeps nothing of it. It is the weakest of all.",
+    )
     section = Sample
     certificate = SampleCertificate
     claimed = (
@@ -94,6 +104,9 @@ class SampleMechanism(
         from incrowd.mechanisms.sample.settle import concerns
 
         return concerns(settings, table)
+
+    def in_short(self, settings: SampleSettled) -> str:
+        return "" if settings.terms is None else f"p = {number(settings.terms.rate, 3)}"
 
     def together(self, settings: SampleSettled, copies: int) -> Together | None:  # noqa: ARG002
         return None  # there is never more than one

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-from incrowd.mechanisms.base import Check, ComparedSection, FormField, Made, Mechanism, Publication, Tell, all_columns
+from incrowd.core.numbers import number
+from incrowd.mechanisms.base import (
+    Check,
+    ComparedAs,
+    ComparedSection,
+    FormField,
+    Made,
+    Mechanism,
+    Publication,
+    Tell,
+    all_columns,
+)
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
@@ -53,6 +64,11 @@ class SampledCrowdMechanism(
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6", "selection_epsilon": "0.1"}
     several_rows = True
+    compared_as: ClassVar = ComparedAs(
+        "sampled crowd",
+        lambda epsilon, delta: f"({number(epsilon)}, {number(delta)})-differential privacy, add/remove",
+        "The sampled crowd is (ε, δ)-differentially private for adding or removing one record, on any table.",
+    )
     section = SampledCrowd
     certificate = CrowdCertificate
     claimed = (
@@ -109,6 +125,9 @@ class SampledCrowdMechanism(
 
         return spending(settings) if isinstance(settings, CrowdSettled) else trees.spending(settings)
 
+    def in_short(self, settings: AnySettled) -> str:
+        return f"k = {number(settings.crowd.k)}, β = {number(settings.crowd.beta, 3)}"
+
     def together(self, settings: AnySettled, copies: int) -> Together | None:
         from incrowd.mechanisms.sampled_crowd.state import together_of
 
@@ -128,6 +147,11 @@ class SampledCrowdMechanism(
         from incrowd.mechanisms.sampled_crowd.tree import state as trees
 
         return trees.check_promise(certificate) if _is_tree(certificate) else state.check_promise(certificate)
+
+    def enclosed(self, certificate: CrowdCertificate) -> Iterator[Check]:
+        from incrowd.mechanisms.sampled_crowd.enclosed import enclosed
+
+        return enclosed(certificate)
 
     def settled_again(self, certificate: CrowdCertificate) -> AnySettled:
         from incrowd.mechanisms.sampled_crowd import state

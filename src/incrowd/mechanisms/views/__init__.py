@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
+from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
     Check,
+    ComparedAs,
     ComparedSection,
     FormField,
     Made,
@@ -56,6 +58,13 @@ class ViewsMechanism(
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
     table_notes: ClassVar = {"synthetic": "true", "about": "made from published views; its rows are nobody's records"}
     estimate_options = frozenset()
+    compared_as: ClassVar = ComparedAs(
+        "views",
+        lambda epsilon, delta: f"({number(epsilon)}, {number(delta)})-differential privacy, add/remove",
+        "The views are (ε, δ)-differentially private for adding or removing one record, on any table; counts that no "
+        "view carries come from a model of all of them.",
+        {"by": "noise"},
+    )
     section = Views
     certificate = ViewsCertificate
     claimed = (
@@ -97,6 +106,9 @@ class ViewsMechanism(
 
         return spending(settings)
 
+    def in_short(self, settings: ViewsSettled) -> str:
+        return f"{settings.plan.singles + settings.plan.views} views with {settings.by}"
+
     def together(self, settings: ViewsSettled, copies: int) -> Together | None:
         from incrowd.mechanisms.views.state import together
 
@@ -113,6 +125,13 @@ class ViewsMechanism(
         from incrowd.mechanisms.views.state import check_promise
 
         return check_promise(certificate)
+
+    def drawn_again(
+        self, certificate: ViewsCertificate, published: Publication, rows: int | None, seed: int | None
+    ) -> Histogram:
+        from incrowd.mechanisms.views.draw import drawn_again
+
+        return drawn_again(certificate, published, rows, seed)
 
     def settled_again(self, certificate: ViewsCertificate) -> ViewsSettled:
         from incrowd.mechanisms.views.state import settled_again

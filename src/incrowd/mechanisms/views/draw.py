@@ -19,13 +19,13 @@ import numpy as np
 
 from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.views.choose import Candidate, Chooser, coarse, total_of
 from incrowd.mechanisms.views.fitting import fit
 from incrowd.mechanisms.views.model import Model
 from incrowd.mechanisms.views.settle import ViewsSettled
-from incrowd.mechanisms.views.state import state
-from incrowd.mechanisms.views.stated import ViewsStatement
+from incrowd.mechanisms.views.state import read_views, state
+from incrowd.mechanisms.views.stated import ViewsCertificate, ViewsStatement
 from incrowd.mechanisms.views.view import Integers, View
 from incrowd.noise import DiscreteGaussian, DiscreteLaplace
 from incrowd.noise import draw as noise
@@ -152,3 +152,15 @@ def draw(settings: ViewsSettled, table: Histogram, source: RandomSource) -> Made
         raise InternalError("the release is not what the policy promises")
     beside = {one.file: view.to_bytes() for one, view in zip(statement.mechanism.views, outcome.views, strict=True)}
     return Made(outcome.combined, dict(settings.base), statement, outcome, beside)
+
+
+def drawn_again(certificate: ViewsCertificate, published: Publication, rows: int | None, seed: int | None) -> Histogram:
+    """Another synthetic table from published views, which costs nothing, because nothing else is looked at.
+
+    So many rows, or about as many as people; the same for the same seed.
+    """
+    views = read_views(certificate.mechanism, certificate.labels, published.beside)
+    model = fitted([len(labels) for labels in certificate.labels.values()], views)
+    none = np.zeros(0, np.uint8)
+    columns = [Column(name, labels, none) for name, labels in certificate.labels.items()]
+    return combined(model, columns, rows, np.random.default_rng(seed))

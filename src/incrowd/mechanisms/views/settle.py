@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import comb, prod
 
-import numpy as np
-
 from incrowd.core.errors import PolicyError, UnreachableError
-from incrowd.domain import Categories, Coding, Recode
-from incrowd.hierarchy import CodedAttribute, Hierarchy
+from incrowd.domain import Recode
+from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
 from incrowd.mechanisms.base import Tell, fixed_levels
@@ -156,25 +154,6 @@ def _settled(section: Views, attributes: Sequence[CodedAttribute], base: Mapping
                 remedy="List fewer columns, or fix coarser levels for them.",
             )
     return settled
-
-
-def settled_for(section: Views, table: Histogram) -> ViewsSettled:
-    """The settings for a table that has no hierarchies: its columns as they are."""
-    attributes = [
-        CodedAttribute(
-            column.name,
-            Coding(column.name, Categories(tuple(str(label) for label in column.labels))),
-            Hierarchy(
-                (
-                    Recode(np.arange(len(column.labels)), column.labels),
-                    Recode(np.zeros(len(column.labels), np.int64), ("*",)),
-                ),
-                len(column.labels),
-            ),
-        )
-        for column in table.columns
-    ]
-    return _settled(section, attributes, dict.fromkeys(table.names, 0))
 
 
 def _carried(section: Views, singles: int, views: int) -> ViewsPlan:

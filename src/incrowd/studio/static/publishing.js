@@ -40,7 +40,7 @@ export function publishingForm(place, { content, planned, changed }) {
     place.append(make("div", { class: "row" }, ...kind.fields.map(([key, label]) =>
       field(label, release[key], (value) => put({ ...release, [key]: value }, true)))));
   }
-  if (release.mechanism === "generalization") place.append(...generalization(release, put));
+  if (kind?.editor) place.append(...EDITORS[kind.editor](release, put));
 
   const ledger = content.ledger || {};
   place.append(make("details", { open: Boolean(content.ledger) }, make("summary", {}, "Ledger: keep account of all releases"),
@@ -50,7 +50,9 @@ export function publishingForm(place, { content, planned, changed }) {
     }, key === "path" || key === "dataset" ? "field" : "field short")))));
 }
 
-function generalization(release, put) {
+const EDITORS = { requirements };
+
+function requirements(release, put) {
   const listed = (thing) => (Array.isArray(thing) ? thing : thing ? [thing] : []);
   const require = listed(release.require);
   const feared = listed(release.adversaries);

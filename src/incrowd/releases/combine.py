@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
-from incrowd.core.errors import InputError, ParameterError
+from incrowd.core.errors import ParameterError
 from incrowd.core.files import write_whole
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.tables import write_table
-from incrowd.mechanisms.views.again import drawn_again
-from incrowd.mechanisms.views.stated import ViewsStatedMechanism
 from incrowd.releases.verify import read_release
 from incrowd.theory._numbers import require_count
 
@@ -41,21 +40,10 @@ def combine(
             remedy="Let the name end in .parquet or .csv.",
         )
     certificate, published = read_release(folder)
-    if not isinstance(certificate.mechanism, ViewsStatedMechanism):
-        raise InputError(
-            "Only a release of views can be combined.",
-            code="parameter-combination",
-            remedy="Give a folder that was published with `mechanism: views`.",
-        )
-    table = drawn_again(certificate, published, rows, seed)  # type: ignore[arg-type]
+    mechanism = mechanism_named(certificate.mechanism.name)
+    table = mechanism.drawn_again(certificate, published, rows, seed)
     if place is not None:
-        _write(place, table)
+        sink = io.BytesIO()
+        write_table(table, place.suffix[1:], sink, mechanism.table_notes)
+        write_whole(place, sink.getvalue())
     return table
-
-
-def _write(place: Path, table: Histogram) -> None:
-    import io
-
-    sink = io.BytesIO()
-    write_table(table, place.suffix[1:], sink, MECHANISMS["views"].table_notes)
-    write_whole(place, sink.getvalue())
