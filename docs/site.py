@@ -26,7 +26,19 @@ STYLE = ROOT / "src" / "incrowd" / "reports" / "style.css"
 PARTS: dict[str, tuple[str, ...]] = {
     "Tutorials": ("tutorial-census", "tutorial-hospital", "tutorial-survey"),
     "How to": (
-        *("choosing", "planning", "views", "hierarchies", "sources", "spark", "audit", "scripts", "signing", "studio"),
+        *(
+            "choosing",
+            "planning",
+            "views",
+            "hierarchies",
+            "sources",
+            "spark",
+            "audit",
+            "scripts",
+            "checks",
+            "signing",
+            "studio",
+        ),
         *("from-csv", "from-arx", "from-sdcmicro", "from-opendp"),
     ),
     "Reference": ("commands", "policy", "ledger", "certificate", "python", "estimates", "measures", "errors"),
