@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,6 +34,11 @@ class Marginals:
         """The number of records."""
         return self.parts[0].total
 
+    @cached_property
+    def tallies(self) -> dict[str, np.ndarray]:
+        """For each column, how many records have each of its labels."""
+        return {name: self.project([name]).tallies[name] for name in self.names}
+
     def __getitem__(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 
@@ -46,6 +52,44 @@ class Marginals:
 
 Counted = Histogram | Marginals
 """A table that can be counted by some of its columns."""
+
+
+@dataclass(frozen=True, eq=False)
+class Crowds:
+    """A table of which only large cells are known, as it is published, and the counts of each column.
+
+    Attributes:
+        cells: those with `at_least` so many records, at the levels that are published.
+        at_least: so many.
+        smaller: how many cells have 0, 1, … `at_least` − 1 records; the first number is 0.
+        whole: the whole table by each of its columns, base codes.
+    """
+
+    cells: Histogram
+    at_least: int
+    smaller: np.ndarray
+    whole: Marginals
+
+    def __post_init__(self) -> None:
+        small = int(self.smaller @ np.arange(len(self.smaller)))
+        if (
+            len(self.smaller) != self.at_least
+            or self.smaller[0]
+            or (len(self.cells) and int(self.cells.counts.min()) < self.at_least)
+            or self.cells.total + small != self.whole.total
+            or self.cells.names != self.whole.names
+        ):
+            raise InternalError("a table was counted in two ways that do not agree")
+
+    @property
+    def total(self) -> int:
+        """The number of records."""
+        return self.whole.total
+
+    @property
+    def cells_in_all(self) -> int:
+        """The number of cells at the levels that are published, small ones among them."""
+        return len(self.cells) + int(self.smaller.sum())
 
 
 class Tally:

@@ -30,7 +30,10 @@ _PLACE = {
 }
 _CELLS = {
     "most_cells": click.option(
-        "--most-cells", type=click.IntRange(1), help="How many different rows a cluster may hand over at most."
+        "--most-cells",
+        type=click.IntRange(1),
+        help="How many different rows may be fetched at most; 10 million if not given. A cluster hands over no more. "
+        "Wherever the table is, a crowd with fixed levels then fetches the cells alone that can be published.",
     ),
 }
 _TEXT_FILE = {

@@ -34,12 +34,13 @@ from incrowd.policy.release import ReleaseSection
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.marginals import Marginals
+    from incrowd.marginals import Crowds, Marginals
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
     from incrowd.sources import Source
+    from incrowd.sources.at_least import CrowdsAsked
 
 Tell = Callable[[str, float], None]
 """Told what is being done, and the part of it that is done."""
@@ -276,6 +277,19 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         The settings come back with what only the table could decide.
         """
 
+    def crowds_asked(self, settings: SettingsT) -> CrowdsAsked | None:
+        """Which cells can be published at all, if that is settled and nothing else of the table has a say in the draw.
+
+        Then a table with too many cells to be fetched comes as `Crowds`. None if the mechanism needs every cell.
+        """
+        del settings
+        return None
+
+    def prepare_crowds(self, settings: SettingsT, crowds: Crowds) -> PreparedT:
+        """As `prepare`, of the cells that were asked for."""
+        del settings, crowds
+        raise InternalError("a mechanism that needs every cell was given some of them")
+
     @abstractmethod
     def spending(self, settings: SettingsT) -> Promise:
         """What the ledger is charged with, for one release."""
@@ -424,6 +438,19 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         void: str | None,
     ) -> dict[str, bytes]:
         """What only the publisher may see, by file name: `report.html`, and whatever else the mechanism has."""
+
+    def internal_crowds(
+        self,
+        policy: Policy,
+        settings: SettingsT,
+        crowds: Crowds,
+        made: Made[OutcomeT, Statement[PromiseT, MechanismT]],
+        *,
+        void: str | None,
+    ) -> dict[str, bytes]:
+        """As `internal_files`, where the table came as `Crowds`."""
+        del policy, settings, crowds, made, void
+        raise InternalError("a mechanism that needs every cell was given some of them")
 
 
 AnyMechanism = Mechanism[Any, Any, Any, Any, Any, Any]

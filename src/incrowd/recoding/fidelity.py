@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from incrowd.domain import Recode
 from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.recoding.pairs import Floats
 
 Names = tuple[str, ...]
@@ -52,7 +53,7 @@ class Fidelity:
 
 
 def fidelity(
-    table: Histogram,
+    table: Counted,
     told: Told,
     recodes: Mapping[str, Recode] | None = None,
     most: int = 3,
@@ -61,7 +62,7 @@ def fidelity(
     """Scores of one, two, … `most` columns.
 
     Args:
-        table: the true table, base codes.
+        table: the true table, base codes; or its counts by all sets of so many columns.
         told: what the release tells.
         recodes: columns to be compared at a coarser level than their base values.
         most: how many columns a set has at most.
@@ -71,7 +72,7 @@ def fidelity(
     return tuple(_of(table, told, recodes or {}, columns, work) for columns in sizes)
 
 
-def _of(table: Histogram, told: Told, recodes: Mapping[str, Recode], columns: int, work: int | None) -> Fidelity:
+def _of(table: Counted, told: Told, recodes: Mapping[str, Recode], columns: int, work: int | None) -> Fidelity:
     scores, controls = [], []
     for names in sets_of_columns(table, columns, work):
         truth = _recoded(dense(table, names), names, recodes)
@@ -82,16 +83,16 @@ def _of(table: Histogram, told: Told, recodes: Mapping[str, Recode], columns: in
     return Fidelity(columns, math.fsum(scores) / len(scores), math.fsum(controls) / len(controls), len(scores))
 
 
-def sets_of_columns(table: Histogram, columns: int, work: int | None = None) -> Iterator[Names]:
+def sets_of_columns(table: Counted, columns: int, work: int | None = None) -> Iterator[Names]:
     """All sets of so many columns, or a fixed choice of them, without those that have too many cells."""
     sets = list(combinations(table.names, columns))
     if len(sets) > MOST_SETS or work is not None:
         sets = random.Random(columns).sample(sets, min(len(sets), MOST_SETS))  # noqa: S311 - no secret
-    left = math.inf if work is None else work
+    left, held = math.inf if work is None else work, len(table) if isinstance(table, Histogram) else 0
     for names in sets:
         cells = math.prod(len(table[name].labels) for name in names)
         if cells <= MOST_CELLS and left > 0:
-            left -= cells + len(table)
+            left -= cells + held
             yield names
 
 
@@ -114,8 +115,9 @@ def independent(counts: Floats) -> Floats:
     return together
 
 
-def dense(table: Histogram, names: Sequence[str]) -> Floats:
+def dense(table: Counted, names: Sequence[str]) -> Floats:
     """The counts of some columns as an array."""
+    table = table if isinstance(table, Histogram) else table.project(names)
     shape = [len(table[name].labels) for name in names]
     keys = np.ravel_multi_index([table[name].codes.astype(np.int64) for name in names], shape)
     counts = np.bincount(keys, weights=table.counts, minlength=math.prod(shape))

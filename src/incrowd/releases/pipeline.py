@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from incrowd.core.errors import DataError, ParameterError, PolicyError
 from incrowd.core.files import named, require_absent
-from incrowd.mechanisms.base import Concern, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
-from incrowd.mechanisms.certificate import MechanismT, PromiseT
+from incrowd.mechanisms.base import Concern, Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT
+from incrowd.mechanisms.certificate import MechanismT, PromiseT, Statement
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.marginals import Crowds
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from incrowd.releases.release import Release
     from incrowd.releases.staging import Stage
     from incrowd.sources import Source
+    from incrowd.sources.at_least import CrowdsAsked
     from incrowd.sources.people import BoundedRows
 
 Progress = Callable[[str, float], None]
@@ -59,7 +61,8 @@ def release(
         table: the table that is meant, if not the one that the policy names, in a database or in Spark's catalogue.
         engine: the Spark cluster that counts the table: spark://host:port, local[2], yarn, …, or spark for the session
             that is running. A Spark DataFrame needs none.
-        most_cells: how many different rows a cluster may hand over at most.
+        most_cells: how many different rows may be fetched at most from a cluster. Beyond, and from wherever the table
+            is, a crowd with fixed levels fetches the cells alone that can be published.
         write_with: "executors" to let those of the cluster redraw and write a randomised table (mechanism `pram`) that
             this machine could not hold. They must reach the folder; the table is a folder of parts then.
         rehearse: look at what would come out, of a draft that nobody has confirmed perhaps: nothing is charged, and the
@@ -183,8 +186,9 @@ def _prepared(
     from incrowd.releases.verdict import before_publishing
 
     repeating = rows_not_people(opened, policy)
-    table, people = _count(opened, policy, attributes, lambda part: tell("reading", part))
-    settings, prepared = mechanism.prepare(settings, table, tell)
+    asked = mechanism.crowds_asked(settings)
+    table, people = _count_asked(opened, policy, attributes, asked, lambda part: tell("reading", part))
+    settings, prepared = _prepare(mechanism, settings, table, tell)
     concerns = (*repeating, *before_publishing(mechanism, policy, settings, table))
     return DriverWork(
         mechanism, policy, attributes, settings, prepared, table, source, copies, concerns, people, rehearse
@@ -218,7 +222,7 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
     attributes: Sequence[CodedAttribute]
     settings: SettingsT
     prepared: PreparedT
-    table: Histogram
+    table: Histogram | Crowds
     source: RandomSource
     copies: int
     concerns: Sequence[Concern]
@@ -250,7 +254,7 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
             inside = insight(mechanism, self.attributes, settings, self.table, made)
             report = mechanism.public_report(policy, settings, made.publication, made.statement, void=void)
             report = with_verdict(report, public_block(judged))
-            internal = mechanism.internal_files(policy, self.attributes, settings, self.table, made, void=void)
+            internal = self._internal(made, void)
             block = internal_block(judged, inside, self.concerns)
             internal = internal | {REPORT: with_verdict(internal[REPORT], block)}
             together = mechanism.together(settings, self.copies)
@@ -267,6 +271,13 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
                 insight=inside,
                 concerns=self.concerns,
             )
+
+    def _internal(self, made: Made[OutcomeT, Statement[PromiseT, MechanismT]], void: str | None) -> dict[str, bytes]:
+        from incrowd.marginals import Crowds
+
+        if isinstance(self.table, Crowds):
+            return self.mechanism.internal_crowds(self.policy, self.settings, self.table, made, void=void)
+        return self.mechanism.internal_files(self.policy, self.attributes, self.settings, self.table, made, void=void)
 
 
 def _digest(made: Sequence[Release]) -> str:
@@ -363,6 +374,43 @@ def _count(
         return require_as_asked(source.count_by(codings, progress=progress), codings), None
     found = count_people(source, codings, bound, progress=progress)
     return require_as_asked(found.table, codings), found
+
+
+def _count_asked(
+    source: Source,
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    asked: CrowdsAsked | None,
+    progress: Callable[[float], None],
+) -> tuple[Histogram | Crowds, BoundedRows | None]:
+    """As `_count`; of a table with very many cells, those that were asked for. Which rows of a person count depends on
+    base codes, so tables of people with several rows come with all their cells."""
+    from incrowd.histogram import Histogram
+    from incrowd.sources.at_least import count_crowds
+    from incrowd.sources.tally import require_as_asked
+
+    if asked is None or policy.people is not None:
+        return _count(source, policy, attributes, progress)
+    codings = [a.coding for a in attributes]
+    found = count_crowds(source, codings, asked, progress=progress)
+    if isinstance(found, Histogram):
+        return require_as_asked(found, codings), None
+    require_as_asked(found.cells, asked.coarse(codings))
+    return found, None
+
+
+def _prepare(
+    mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT],
+    settings: SettingsT,
+    table: Histogram | Crowds,
+    tell: Progress,
+) -> tuple[SettingsT, PreparedT]:
+    """What the mechanism makes of the table before it draws."""
+    from incrowd.marginals import Crowds
+
+    if isinstance(table, Crowds):
+        return settings, mechanism.prepare_crowds(settings, table)
+    return mechanism.prepare(settings, table, tell)
 
 
 def rows_not_people(source: Source, policy: Policy) -> tuple[Concern, ...]:

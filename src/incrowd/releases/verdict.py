@@ -16,7 +16,8 @@ import numpy as np
 
 from incrowd.core.errors import IncrowdError
 from incrowd.core.numbers import count, number, percent
-from incrowd.histogram import Labels
+from incrowd.histogram import Histogram, Labels
+from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import AnyMechanism, Concern
 from incrowd.mechanisms.certificate import StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.registry import mechanism_named
@@ -26,7 +27,6 @@ from incrowd.reports.page import Content, Html, code, heading, label, markup, pa
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
-    from incrowd.histogram import Histogram
     from incrowd.marginals import Counted
     from incrowd.mechanisms.base import Made
     from incrowd.policy import Policy
@@ -43,6 +43,10 @@ _MINORITY = 0.005  # of the table; smaller groups are lost with less ado
 _LOST = 0.5  # of a group's share
 _BELOW = 0.05  # what a score may be below its control before that is told
 _COLUMNS = ("one column", "two columns", "three columns")
+_SMALL_CELLS_STAYED = (
+    "The table has too many different rows to be fetched: counts are compared column by column, and small cells stayed "
+    "where it is."
+)
 
 
 @dataclass(frozen=True)
@@ -270,13 +274,16 @@ def _listed(names: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}" if shown else ""
 
 
-def before_publishing(mechanism: AnyMechanism, policy: Policy, settings: Any, table: Histogram) -> Iterator[Concern]:
+def before_publishing(
+    mechanism: AnyMechanism, policy: Policy, settings: Any, table: Histogram | Crowds
+) -> Iterator[Concern]:
     """What had better be changed before anything is charged or drawn. For the publisher's eyes only."""
+    whole = table.whole if isinstance(table, Crowds) else table
     for mark in policy.unconfirmed:
         name = mark.path.split(".")[1] if mark.path.startswith("attributes.") else None
         text = f"{mark.path or 'The policy'} was read off the data ({mark.text}). Confirm it, then remove the mark."
         yield Concern("unconfirmed", name, text)
-    for column, tally in zip(table.columns, table.tallies.values(), strict=True):
+    for column, tally in zip(whole.columns, whole.tallies.values(), strict=True):
         values, there = len(column.labels), int(np.count_nonzero(tally))
         if values >= _MANY and there * _FEW <= values:
             yield Concern(
@@ -285,14 +292,19 @@ def before_publishing(mechanism: AnyMechanism, policy: Policy, settings: Any, ta
                 f"{column.name} declares {values:,} values, of which {there:,} occur. Every one of them could be a "
                 "person's, so they are reckoned with: declare fewer, or group them with a hierarchy.",
             )
-    yield from mechanism.concerns(settings, table)
+    if isinstance(table, Histogram):
+        yield from mechanism.concerns(settings, table)
 
 
 # --- what only the publisher may know ---------------------------------------------------------------------------------
 
 
 def insight(
-    mechanism: AnyMechanism, attributes: Sequence[CodedAttribute], settings: Any, table: Histogram, made: Made[Any, Any]
+    mechanism: AnyMechanism,
+    attributes: Sequence[CodedAttribute],
+    settings: Any,
+    table: Histogram | Crowds,
+    made: Made[Any, Any],
 ) -> Insight:
     """Compare a release with the table that it was made of.
 
@@ -300,17 +312,19 @@ def insight(
         mechanism: that made it.
         attributes: the columns of the table.
         settings: what was settled.
-        table: the full table, base codes.
+        table: the full table, base codes; or what is known of it.
         made: what came out.
     """
-    lines = tuple(mechanism.remarks(settings, table, made))
+    some = isinstance(table, Crowds)
+    whole: Counted = table.whole if isinstance(table, Crowds) else table
+    lines = (_SMALL_CELLS_STAYED,) if isinstance(table, Crowds) else tuple(mechanism.remarks(settings, table, made))
     try:
         told = mechanism.told(settings, made)
         recodes = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in attributes if a.name in made.levels}
-        errors, shares = _shares(table, told, recodes, attributes)
+        errors, shares = _shares(whole, told, recodes, attributes)
         at_levels = len(recodes) == len(attributes) and any(made.levels[a.name] for a in attributes)
-        finest = fidelity(table, told, work=_WORK)
-        shown = fidelity(table, told, recodes, work=_WORK) if at_levels else finest
+        finest = fidelity(whole, told, most=1 if some else 3, work=_WORK)
+        shown = fidelity(whole, told, recodes, most=1 if some else 3, work=_WORK) if at_levels else finest
     except IncrowdError:  # a column that cannot be undone, or has values of its own
         return Insight(lines=lines)
     warnings: list[Concern] = []
@@ -321,7 +335,7 @@ def insight(
 
 
 def _shares(
-    whole: Histogram, told: Told, recodes: Mapping[str, Any], attributes: Sequence[CodedAttribute]
+    whole: Counted, told: Told, recodes: Mapping[str, Any], attributes: Sequence[CodedAttribute]
 ) -> tuple[dict[str, float], tuple[ValueShare, ...]]:
     errors, found = {}, []
     for a in attributes:

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +22,26 @@ from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.core.machine import memory
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
+from incrowd.marginals import Crowds
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
+from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, crowds, seem_more
+from incrowd.sources.bounding import dropped_rows
+from incrowd.sources.crowd_queries import columns_found, columns_query, crowds_query
 from incrowd.sources.files import FileTable, ParquetFiles
 from incrowd.sources.matching import Match, column_kind, match
 from incrowd.sources.memory import ArrowTable
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import OTHER_ENCODING, Options
 from incrowd.sources.people import BoundedRows, RowBound, bounded, require_identifying
-from incrowd.sources.tally import Examples, conclude, dropping_code, outside_code, require_all
+from incrowd.sources.tally import (
+    Examples,
+    conclude,
+    conclude_columns,
+    dropped_code,
+    dropping_code,
+    outside_code,
+    require_all,
+)
 from incrowd.sources.words import Place, share_words
 from incrowd.sources.workspace import workspace
 
@@ -47,6 +61,10 @@ _MISTAKES = (
     duckdb.InternalException,
     duckdb.NotImplementedException,
 )
+
+
+class _TooManyGroups(Exception):  # noqa: N818 - nobody sees it
+    """There are more groups than wanted."""
 
 
 class DuckDBSource:
@@ -70,6 +88,10 @@ class DuckDBSource:
             from incrowd.sources.observed import count_observed
 
             return count_observed(self, names).histogram
+        return self._count(codings, progress)
+
+    def _count(self, codings: Sequence[Coding], progress: Progress | None, most: int | None = None) -> Histogram:
+        """The table, if it has not more cells than that; else `_TooManyGroups`."""
         positions = self.positions([coding.column for coding in codings])
         with self.connect() as (connection, scan):
             relation, weight = self.gather(scan, dict(zip(positions, codings, strict=True)))
@@ -80,7 +102,7 @@ class DuckDBSource:
                 for i, m in enumerate(matches):
                     _create_lookup(connection, f"lookup{i}", m)
                 words = _words(matches)
-                return _fetch(connection, _query(relation, positions, matches, words, weight), words)
+                return _fetch(connection, _query(relation, positions, matches, words, weight), words, most=most)
 
             with self.recounting(scan) as require_whole, _polling(connection, progress):
                 found = None
@@ -93,6 +115,64 @@ class DuckDBSource:
 
             return conclude(codings, codes, counts, self._examples(connection, scan, codings))
 
+    def count_crowds(
+        self, codings: Sequence[Coding], asked: CrowdsAsked, *, progress: Progress | None = None
+    ) -> Histogram | Crowds:
+        """All cells or, if there are too many, those that can be published, as `incrowd.sources.at_least` says."""
+        if isinstance(self._table, ArrowTable) and self._table.once:
+            return self.count_by(codings, progress=progress)
+        most = self._options.most_cells
+        if not self._seems_large(codings, most):
+            with suppress(_TooManyGroups):
+                return self._count(codings, progress, most)
+        coarse = asked.coarse(codings)
+        with (
+            self.connect() as (connection, scan),
+            self.recounting(scan) as require_whole,
+            _polling(connection, progress),
+        ):
+            rows = self._coded(connection, scan, codings)
+            answer = connection.sql(columns_query(rows.relation, rows.keys, rows.weight, _counting(rows.weight)))
+            columns = columns_found(answer.to_arrow_table())
+            whole, records = conclude_columns(codings, columns, self._examples(connection, scan, codings))
+            require_whole(records)
+            rows = self._coded(connection, scan, coarse)
+            words = _words(rows.matches)
+            packed = [_word(word) for word in words]
+            query = crowds_query(rows.relation, packed, _counting(rows.weight), rows.dropped, asked.at_least)
+            (cells, *codes), counts = _fetch(connection, query, words, beside=1)
+        return crowds(coarse, asked, whole, cells, codes, counts)
+
+    def _seems_large(self, codings: Sequence[Coding], most: int) -> bool:
+        """Whether the table seems to have more cells than that, by its first rows."""
+        rows = self._table.rows
+        if rows is None or rows <= most or prod(len(coding.labels) for coding in codings) <= most:
+            return False
+        with self.connect() as (connection, scan):
+            first = self._coded(connection, scan, codings, FIRST_ROWS)
+            words = _words(first.matches)
+            groups = ", ".join(map(_word, words))
+            query = f"SELECT {groups}, {_counting(first.weight)} FROM {first.relation} GROUP BY ALL"
+            _, counts = _fetch(connection, query, words)
+        return seem_more(counts.tolist(), most)
+
+    def _coded(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        scan: Scan,
+        codings: Sequence[Coding],
+        most: int | None = None,
+    ) -> _CodedRows:
+        """The rows of the table, or so many of them, whose keys are their codes."""
+        positions = self.positions([coding.column for coding in codings])
+        relation, weight = self.gather(scan, dict(zip(positions, codings, strict=True)))
+        if most is not None:
+            relation = f"(FROM {relation} LIMIT {most})"
+        matches = self._matches(codings, positions, _types(connection, relation, positions), exact=True)
+        for i, m in enumerate(matches):
+            _create_lookup(connection, f"lookup{i}", m)
+        return _CodedRows(_matched(relation, positions, matches, weight), tuple(codings), matches, weight)
+
     def count_people(
         self, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
     ) -> BoundedRows:
@@ -101,7 +181,7 @@ class DuckDBSource:
         Of a table elsewhere the rows come here: which of them count is decided in one place, whatever databases think
         of order and equality.
         """
-        from incrowd.sources.bounding import bounding_query, dropped_rows, exploded
+        from incrowd.sources.bounding import bounding_query, exploded
 
         at = self.positions(bound.names)
         positions = self.positions([coding.column for coding in codings])
@@ -226,6 +306,27 @@ class DuckDBSource:
         ]
 
 
+@dataclass(frozen=True)
+class _CodedRows:
+    """What to count: rows, how their columns are coded, and their column of counts if they are groups."""
+
+    relation: str
+    codings: tuple[Coding, ...]
+    matches: Sequence[Match]
+    weight: str | None
+
+    @property
+    def dropped(self) -> str:
+        """Whether a coding leaves a row out."""
+        return dropped_rows([(m, dropping_code(c)) for m, c in zip(self.matches, self.codings, strict=True)])
+
+    @property
+    def keys(self) -> list[str]:
+        """The code of each column; of rows that are left out, `dropped_code`."""
+        pairs = zip(self.matches, self.codings, strict=True)
+        return [f"CASE WHEN {self.dropped} THEN {dropped_code(c)} ELSE {m.key} END" for m, c in pairs]
+
+
 class _Beginning(DuckDBSource):
     """The first rows of a table."""
 
@@ -299,8 +400,12 @@ def _query(
     relation: str, positions: Sequence[int], matches: Sequence[Match], words: Sequence[Word], weight: str | None
 ) -> str:
     groups = [_word(word) for word in words]
-    count = "count(*)" if weight is None else f"CAST(coalesce(sum({weight}), 0) AS BIGINT)"
-    return f"SELECT {', '.join([*groups, count])} FROM {_matched(relation, positions, matches, weight)} GROUP BY ALL"
+    rows = _matched(relation, positions, matches, weight)
+    return f"SELECT {', '.join([*groups, _counting(weight)])} FROM {rows} GROUP BY ALL"
+
+
+def _counting(weight: str | None) -> str:
+    return "count(*)" if weight is None else f"CAST(coalesce(sum({weight}), 0) AS BIGINT)"
 
 
 def _word(word: Word) -> str:
@@ -322,11 +427,23 @@ def _matched(relation: str, positions: Sequence[int], matches: Sequence[Match], 
 
 
 def _fetch(
-    connection: duckdb.DuckDBPyConnection, query: str, words: Sequence[Word], *, beside: int = 0
+    connection: duckdb.DuckDBPyConnection,
+    query: str,
+    words: Sequence[Word],
+    *,
+    beside: int = 0,
+    most: int | None = None,
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """The codes of each group, column by column, and its count; before the codes, what the query says beside them."""
-    batches = []
+    """The codes of each group, column by column, and its count; before the codes, what the query says beside them.
+
+    Raises:
+        _TooManyGroups: there are more than that.
+    """
+    batches, fetched = [], 0
     for batch in connection.sql(query).to_arrow_reader(_RESULT_ROWS):
+        fetched += batch.num_rows
+        if most is not None and fetched > most:
+            raise _TooManyGroups
         *found, counts = (np.from_dlpack(column) for column in batch.columns)
         packed = zip(found[beside:], words, strict=True)
         batches.append(

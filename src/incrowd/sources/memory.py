@@ -30,6 +30,11 @@ class ArrowTable:
     rows: int | None
     read: Callable[[list[int]], Any]
 
+    @property
+    def once(self) -> bool:
+        """Whether it is a stream, which can be read only once."""
+        return isinstance(self.read, _Once)
+
     def attach(self, connection: duckdb.DuckDBPyConnection, _workdir: Path, positions: Sequence[int]) -> str:
         """Registers the columns at these positions; column i is called ``c<i>``."""
         import pyarrow as pa

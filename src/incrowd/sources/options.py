@@ -34,7 +34,8 @@ class Options:
         table: the table that is meant, in a database that holds several.
         temp_directory: where temporary files may be written (and are removed); None takes the system's place.
         engine: the Spark cluster that reads the table; None reads it here.
-        most_cells: how many cells a cluster may hand over at most.
+        most_cells: how many cells a cluster may hand over at most; beyond, small ones stay where they are if they
+            can (`incrowd.sources.at_least`).
     """
 
     columns: tuple[str, ...] | None = None

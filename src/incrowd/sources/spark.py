@@ -23,13 +23,23 @@ from pyspark.sql import functions as fn
 from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram
+from incrowd.marginals import Crowds
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
+from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, crowds, seem_more
+from incrowd.sources.crowd_queries import columns_found
 from incrowd.sources.memory import check_names
 from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import Options
 from incrowd.sources.people import COUNTS, BoundedRows, RowBound, bounded, require_identifying
 from incrowd.sources.spark_matching import SparkMatch, column_kind, decision, match, plain_texts
-from incrowd.sources.tally import conclude, outside_code, require_all
+from incrowd.sources.tally import (
+    conclude,
+    conclude_columns,
+    dropped_code,
+    dropping_code,
+    outside_code,
+    require_all,
+)
 from incrowd.sources.words import Place, share_words
 
 if TYPE_CHECKING:
@@ -37,11 +47,12 @@ if TYPE_CHECKING:
 
     from incrowd.sources.duckdb import DuckDBSource
 
+TOO_MANY = "cells-too-many"
 _SHOWN_VALUES = 5
-# How many rows show whether rows repeat, and how many times as many different ones there may be for grouping them
-# first. Of ten million rows with eight columns, this takes 0.86 of the processor time where 20 thousand different ones
-# are estimated, about the same where it is 90 thousand, and 1.8 times as much where it is 320 thousand.
-_FIRST_ROWS, _DIFFERENT = 1 << 13, 4
+# How many times as many different rows as are looked at there may be for grouping them first. Of ten million rows with
+# eight columns, this takes 0.86 of the processor time where 20 thousand different ones are estimated, about the same
+# where it is 90 thousand, and 1.8 times as much where it is 320 thousand.
+_DIFFERENT = 4
 # Up to how many values, in one list and in all lists together, comparing one after the other is no dearer than a join.
 # Processor time of driver and executors, for three million rows of texts: one column, compared and joined, 0.5 s and
 # 0.7 s for 8 values, 0.5 s and 0.5 s for 16, 0.7 s and 0.5 s for 32, 1.1 s and 0.5 s for 64; four columns, 1.2 s and
@@ -74,6 +85,21 @@ class CodedRows:
     def possible_cells(self) -> int:
         """How many different rows there could be."""
         return prod(len(coding.labels) + 2 for coding in self.codings)
+
+    @property
+    def keys(self) -> list[str]:
+        """The code of each column, as an expression."""
+        return [
+            f"CAST(shiftright({name}, {place.shift}) & {2**place.width - 1}L AS INT)"
+            for name, word in zip(self.names, self.words, strict=True)
+            for place in word
+        ]
+
+    @property
+    def dropped(self) -> str:
+        """Whether a coding leaves a row out, as an expression."""
+        leaving = [(key, dropping_code(coding)) for key, coding in zip(self.keys, self.codings, strict=True)]
+        return " OR ".join(f"{key} = {code}" for key, code in leaving if code is not None) or "false"
 
     def codes(self, table: pa.Table) -> list[np.ndarray]:
         """The codes of each column, from words that Spark handed over."""
@@ -117,6 +143,41 @@ class SparkSource:
         if progress is not None:
             progress(1.0)
         return histogram
+
+    def count_crowds(
+        self, codings: Sequence[Coding], asked: CrowdsAsked, *, progress: Progress | None = None
+    ) -> Histogram | Crowds:
+        """All cells or, if there are too many, those that can be published, as `incrowd.sources.at_least` says.
+
+        Raises:
+            DataError: more than `Options.most_cells` could be published.
+        """
+        most = self._options.most_cells
+        with reading():
+            rows = self.coded(codings)
+            large = rows.possible_cells > most and seem_more(Counter(_first(rows.frame)).values(), most)
+        if not large:
+            try:
+                return self.count_by(codings, progress=progress)
+            except DataError as error:
+                if error.code != TOO_MANY:
+                    raise
+        with reading():
+            columns = columns_found(_columns_of(rows).toArrow())
+        examples = self._examples(codings) if self._options.show_values else None
+        whole, records = conclude_columns(codings, columns, examples)
+        self.require_whole(records)
+        coarse = asked.coarse(codings)
+        with reading():
+            shown = self.coded(coarse)
+            cells = shown.frame.where(f"NOT ({shown.dropped})").groupBy(*shown.names).agg(fn.expr("count(1) AS n"))
+            kept = [f"CASE WHEN n >= {asked.at_least} THEN {name} ELSE 0L END AS {name}" for name in shown.names]
+            sizes = cells.selectExpr(*kept, "n").groupBy(*shown.names, "n").agg(fn.expr("count(1) AS cells"))
+            found = handed_over(sizes, most + asked.at_least)
+        of_size, counts = (found.column(name).to_numpy() for name in ("cells", "n"))
+        if progress is not None:
+            progress(1.0)
+        return crowds(coarse, asked, whole, of_size, shown.codes(found), counts)
 
     def count_people(
         self, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
@@ -242,6 +303,14 @@ class SparkSource:
         return examples
 
 
+def _columns_of(rows: CodedRows) -> DataFrame:
+    """How many records have each code, for each column by itself; of rows that are left out, `dropped_code`."""
+    pairs = list(enumerate(zip(rows.keys, rows.codings, strict=True)))
+    keys = [f"CASE WHEN {rows.dropped} THEN {dropped_code(c)} ELSE {key} END AS k{i}" for i, (key, c) in pairs]
+    names = [f"k{i}" for i, _ in pairs]
+    return rows.frame.selectExpr(*keys).groupingSets([[fn.col(n)] for n in names], *names).agg(fn.expr("count(1) AS n"))
+
+
 def handed_over(cells: DataFrame, most: int) -> pa.Table:
     """So many cells at most, as they come to the driver.
 
@@ -252,7 +321,7 @@ def handed_over(cells: DataFrame, most: int) -> pa.Table:
     if found.num_rows > most:
         raise DataError(
             f"The table has more than {most:,} different combinations of values: too many to be collected.",
-            code="cells-too-many",
+            code=TOO_MANY,
             remedy="Publish fewer columns, or coarser ones. If the driver has the memory (some 100 bytes for each "
             "combination), raise the limit (most_cells).",
         )
@@ -260,18 +329,18 @@ def handed_over(cells: DataFrame, most: int) -> pa.Table:
 
 
 def _repeats(rows: DataFrame) -> bool:
-    """Whether rows seem to repeat each other: by the first ones, since it decides nothing but how fast all goes.
+    """Whether rows seem to repeat each other: by the first ones, since it decides nothing but how fast all goes."""
+    first = _first(rows)
+    return bool(first) and not seem_more(Counter(first).values(), _DIFFERENT * len(first))
 
-    From those that were seen once and those that were seen twice follows how many different ones there are at least,
-    with those that were not seen (A. Chao, 1984, corrected for its bias).
-    """
+
+def _first(rows: DataFrame) -> list[Any]:
+    """What tells the first rows apart; nothing, if what comes before an exchange would have to be done twice."""
     classic = getattr(rows, "_jdf", None)
     if classic is None or "Exchange" in classic.queryExecution().executedPlan().toString():
-        return False  # to see the first rows, what comes before an exchange would have to be done twice
+        return []
     # Not by way of Arrow, which would make Spark look at the first rows of each of its partitions.
-    first = rows.selectExpr("xxhash64(*) AS seen").limit(_FIRST_ROWS).collect()
-    times = Counter(Counter(first).values())
-    return times.total() + times[1] * (times[1] - 1) / (2 * (times[2] + 1)) <= _DIFFERENT * len(first)
+    return rows.selectExpr("xxhash64(*) AS seen").limit(FIRST_ROWS).collect()
 
 
 def _short(sizes: Mapping[int, int]) -> set[int]:
@@ -307,7 +376,7 @@ def _translated(error: Exception) -> IncrowdError:
     if "maxResultSize" in text:
         return DataError(
             "The table has more different combinations of values than Spark may hand over.",
-            code="cells-too-many",
+            code=TOO_MANY,
             remedy="Publish fewer columns, or coarser ones; or raise spark.driver.maxResultSize.",
         )
     if "OutOfMemoryError" in text or "No space left" in text:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping, Sequence, Set
 
 import numpy as np
 
-from incrowd.core.errors import DataError
+from incrowd.core.errors import DataError, InternalError
 from incrowd.domain import Coding, DateRange
 from incrowd.histogram import Column, Histogram
+from incrowd.marginals import Marginals
 
 Examples = Callable[[str], list[str]]
 
@@ -107,7 +108,7 @@ def conclude(
         DataError: some record has a value that its column's coding refuses, or no record is left.
     """
     if not counts.sum():
-        raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
+        raise _no_record()
     dropped = np.zeros(len(counts), dtype=bool)
     for coding, code in zip(codings, codes, strict=True):
         if (leaving := dropping_code(coding)) is not None:
@@ -115,26 +116,84 @@ def conclude(
     if dropped.any():
         kept = ~dropped
         codes, counts = [code[kept] for code in codes], counts[kept]
-    faults: dict[str, dict[str, int]] = {}
-    for coding, code in zip(codings, codes, strict=True):
-        found = {
-            "outside": int(counts[code == len(coding.labels)].sum()),
-            "missing": int(counts[code == len(coding.labels) + 1].sum()),
-        }
-        if any(found.values()):
-            faults[coding.column] = found
-    if faults:
-        dates = {coding.column for coding in codings if isinstance(coding.domain, DateRange)}
-        raise _refusal(faults, examples, dates)
+    _require_declared(
+        codings,
+        [
+            (int(counts[code == len(coding.labels)].sum()), int(counts[code == len(coding.labels) + 1].sum()))
+            for coding, code in zip(codings, codes, strict=True)
+        ],
+        examples,
+    )
     if not counts.size:
-        raise DataError(
-            "Every record has a missing value in a column that drops such records.",
-            code="data-empty",
-            remedy="Keep missing values in that column, or leave the column out.",
-        )
+        raise _all_dropped()
     return Histogram.of(
         [Column(c.column, c.labels, code) for c, code in zip(codings, codes, strict=True)],
         counts,
+    )
+
+
+def dropped_code(coding: Coding) -> int:
+    """The code, in `conclude_columns`, of records that are left out because some column has no value."""
+    return len(coding.labels) + 2
+
+
+def conclude_columns(
+    codings: Sequence[Coding],
+    columns: Sequence[tuple[np.ndarray, np.ndarray]],
+    examples: Examples | None = None,
+) -> tuple[Marginals, int]:
+    """The counts of each column by itself, and how many records there are with those that are left out.
+
+    Args:
+        codings: how the columns were coded.
+        columns: for each, the codes that occur and how many records have them.
+        examples: as in `conclude`.
+
+    Raises:
+        DataError: as `conclude`.
+    """
+    parts, faults, totals = [], [], set()
+    for coding, (codes, counts) in zip(codings, columns, strict=True):
+        tally = np.zeros(dropped_code(coding) + 1, dtype=np.int64)
+        np.add.at(tally, codes, counts)
+        *_, outside, missing, _ = map(int, tally)
+        faults.append((outside, missing))
+        totals.add((int(tally.sum()), int(tally[:-1].sum())))
+        labels = np.arange(len(coding.labels))
+        parts.append(Histogram.of([Column(coding.column, coding.labels, labels)], tally[: len(labels)]))
+    if len(totals) > 1:
+        raise InternalError("the columns of a table have different numbers of records")
+    [(records, kept)] = totals or {(0, 0)}
+    if not records:
+        raise _no_record()
+    _require_declared(codings, faults, examples)
+    if not kept:
+        raise _all_dropped()
+    nowhere = np.zeros(0, dtype=np.int64)
+    return Marginals(tuple(Column(c.column, c.labels, nowhere) for c in codings), tuple(parts)), records
+
+
+def _require_declared(codings: Sequence[Coding], found: Sequence[tuple[int, int]], examples: Examples | None) -> None:
+    """Refuses records with values outside the domain of a column, or missing there, by how many there are of each."""
+    faults = {
+        coding.column: {"outside": outside, "missing": missing}
+        for coding, (outside, missing) in zip(codings, found, strict=True)
+        if outside or missing
+    }
+    if faults:
+        dates = {coding.column for coding in codings if isinstance(coding.domain, DateRange)}
+        raise _refusal(faults, examples, dates)
+
+
+def _no_record() -> DataError:
+    return DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
+
+
+def _all_dropped() -> DataError:
+    return DataError(
+        "Every record has a missing value in a column that drops such records.",
+        code="data-empty",
+        remedy="Keep missing values in that column, or leave the column out.",
     )
 
 

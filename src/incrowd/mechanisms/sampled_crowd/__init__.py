@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from incrowd.core.errors import InternalError
 from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
     Check,
@@ -30,6 +31,7 @@ from incrowd.mechanisms.sampled_crowd.stated import (
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.marginals import Crowds
     from incrowd.mechanisms.promises import Promise
     from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
     from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
+    from incrowd.sources.at_least import CrowdsAsked
 
     AnySettled: TypeAlias = CrowdSettled | TreeSettled
     AnyOutcome: TypeAlias = CrowdOutcome | TreeOutcome
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class SampledCrowdMechanism(
-    Mechanism[SampledCrowd, "AnySettled", "Histogram", "AnyOutcome", CrowdStatedPromise, CrowdStatedMechanism]
+    Mechanism[SampledCrowd, "AnySettled", "Histogram | Crowds", "AnyOutcome", CrowdStatedPromise, CrowdStatedMechanism]
 ):
     """Sample, recode, and publish only crowds (Li, Qardaji, Su).
 
@@ -119,6 +122,14 @@ class SampledCrowdMechanism(
         require_scorable(table.total)
         return settings, table
 
+    def crowds_asked(self, settings: AnySettled) -> CrowdsAsked | None:
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, crowds_asked
+
+        return crowds_asked(settings) if isinstance(settings, CrowdSettled) else None
+
+    def prepare_crowds(self, settings: AnySettled, crowds: Crowds) -> Crowds:  # noqa: ARG002 - nothing to choose
+        return crowds
+
     def spending(self, settings: AnySettled) -> Promise:
         from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, spending
         from incrowd.mechanisms.sampled_crowd.tree import settle as trees
@@ -133,13 +144,16 @@ class SampledCrowdMechanism(
 
         return together_of(settings.crowd, copies)
 
-    def draw(self, settings: AnySettled, prepared: Histogram, source: RandomSource) -> AnyMade:
+    def draw(self, settings: AnySettled, prepared: Histogram | Crowds, source: RandomSource) -> AnyMade:
+        from incrowd.marginals import Crowds
         from incrowd.mechanisms.sampled_crowd.draw import draw
         from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
         from incrowd.mechanisms.sampled_crowd.tree.draw import draw_tree
 
         if isinstance(settings, CrowdSettled):
             return draw(settings, prepared, source)
+        if isinstance(prepared, Crowds):
+            raise InternalError("a tree was to be grown on some of the cells")
         return draw_tree(settings, prepared, source)
 
     def check_promise(self, certificate: CrowdCertificate) -> Iterator[Check]:
@@ -236,6 +250,14 @@ class SampledCrowdMechanism(
         else:
             page = trees.internal_report(policy, attributes, settings, table, made.having(TreeOutcome), void=void)
         return {"report.html": page}
+
+    def internal_crowds(
+        self, policy: Policy, settings: AnySettled, crowds: Crowds, made: AnyMade, *, void: str | None
+    ) -> dict[str, bytes]:
+        from incrowd.mechanisms.sampled_crowd.crowds_page import internal_report
+        from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
+
+        return {"report.html": internal_report(policy, settings.crowd, crowds, made.having(CrowdOutcome), void=void)}
 
 
 def _is_tree(certificate: CrowdCertificate) -> bool:

@@ -24,8 +24,10 @@ from fractions import Fraction
 import numpy as np
 
 from incrowd.core.errors import GuaranteeError, InternalError
+from incrowd.domain import Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import (
     Made,
 )
@@ -48,7 +50,8 @@ class CrowdOutcome:
         published: the release: every cell holds k records or more.
         levels: the level at which each column is shown.
         sample: the recoded sample before suppression. For the publisher's eyes only.
-        recoded: the full table that the sample was drawn from, as the release shows it. For the publisher's eyes only.
+        recoded: the table that the sample was drawn from, as the release shows it: the full one, or those cells of it
+            that can be published. For the publisher's eyes only.
         one_way: noisy counts of each column, as the release shows it; None if the policy does not ask for them.
     """
 
@@ -60,7 +63,7 @@ class CrowdOutcome:
 
 
 def run(
-    table: Histogram,
+    table: Histogram | Crowds,
     attributes: Sequence[CodedAttribute],
     fixed: Mapping[str, int],
     settings: CrowdSettings,
@@ -69,7 +72,8 @@ def run(
     """Choose what is left to choose, sample, recode, suppress.
 
     Args:
-        table: the full table, raw codes, one column for each attribute.
+        table: the full table, raw codes, one column for each attribute; or, if nothing is left to choose, its cells of
+            k records and more at the levels that are fixed (docs/proofs.md, "Cells that stay in the engine").
         attributes: the attributes in the order of the table's columns.
         fixed: the levels that the policy fixes.
         settings: what is promised; checked once more before anything is drawn.
@@ -86,25 +90,43 @@ def run(
             details={"without_level": open_ones},
         )
     levels = dict(fixed)
-    if open_ones:
+    if open_ones and isinstance(table, Histogram):
         levels |= choose_levels(table, attributes, fixed, settings)
-    recoded = table.recode({a.name: a.hierarchy.recode(levels[a.name]) for a in attributes})
-    # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one.
-    counts = recoded.counts if settings.already_sampled else source.binomial(recoded.counts, settings.beta)
+    recodes = {a.name: a.hierarchy.recode(levels[a.name]) for a in attributes}
+    recoded = table.recode(recodes) if isinstance(table, Histogram) else _asked_for(table, recodes, settings)
+    # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one. Cells that can be
+    # published come first and the others last, so that equal bits make equal releases whether or not these are here.
+    large, counts = recoded.counts >= settings.k, recoded.counts.copy()
+    if not settings.already_sampled:
+        counts[large] = source.binomial(counts[large], settings.beta)
+    one_way = _one_way(table, recodes, settings, source) if settings.totals_epsilon else None
+    if not settings.already_sampled:
+        counts[~large] = source.binomial(counts[~large], settings.beta)
     sample = recoded.with_counts(counts)
-    one_way = _one_way(recoded, settings, source) if settings.totals_epsilon else None
     return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded, one_way)
 
 
-def _one_way(recoded: Histogram, settings: CrowdSettings, source: RandomSource) -> OneWay:
+def _asked_for(table: Crowds, recodes: Mapping[str, Recode], settings: CrowdSettings) -> Histogram:
+    """The cells that can be published, at the levels that are fixed."""
+    shown = [(column.name, column.labels) for column in table.cells.columns]
+    if shown != [(name, recode.labels) for name, recode in recodes.items()] or table.at_least > settings.k:
+        raise InternalError("a sampled crowd was given other cells than it asked for")
+    return table.cells
+
+
+def _one_way(
+    table: Histogram | Crowds, recodes: Mapping[str, Recode], settings: CrowdSettings, source: RandomSource
+) -> OneWay:
     """Counts of the full table, one column at a time, with discrete Laplace noise."""
-    noise = settings.totals_noise(len(recoded.columns))
+    noise = settings.totals_noise(len(recodes))
     law = DiscreteLaplace(Fraction(noise.decay))
-    counts = {
-        name: exact + draw_noise(source, law, len(exact))
-        for name, exact in ((n, recoded.tallies[n]) for n in recoded.names)
-    }
-    return OneWay(noise, {column.name: column.labels for column in recoded.columns}, counts)
+    tallies = table.tallies if isinstance(table, Histogram) else table.whole.tallies
+    counts = {}
+    for name, recode in recodes.items():
+        exact = np.zeros(len(recode.labels), dtype=np.int64)
+        np.add.at(exact, recode.to, tallies[name])
+        counts[name] = exact + draw_noise(source, law, len(exact))
+    return OneWay(noise, {name: recode.labels for name, recode in recodes.items()}, counts)
 
 
 def choose_levels(
@@ -144,7 +166,7 @@ def information(attribute: CodedAttribute, level: int, whole: int) -> np.ndarray
     return (total - covered) * whole // (total - 1)
 
 
-def draw(settings: CrowdSettled, table: Histogram, source: RandomSource) -> Made[CrowdOutcome, CrowdStatement]:
+def draw(settings: CrowdSettled, table: Histogram | Crowds, source: RandomSource) -> Made[CrowdOutcome, CrowdStatement]:
     """Choose, sample and suppress; then derive the promise once more from what came out."""
     outcome = run(table, settings.attributes, settings.fixed, settings.crowd, source)
     smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.crowd.k

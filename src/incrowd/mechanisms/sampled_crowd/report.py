@@ -43,7 +43,7 @@ from incrowd.reports.page import (
     tag,
 )
 
-_TITLE = "A table, published in crowds"
+TITLE = "A table, published in crowds"
 _SUPPRESSED = 12
 
 
@@ -84,7 +84,7 @@ def public_report(
         Fact("records", number(published.total), "published"),
         Fact("crowds", number(len(published)), "that share all values"),
     ]
-    return public_page(policy, _TITLE, _lead(settings), facts, sections, void=void)
+    return public_page(policy, TITLE, _lead(settings), facts, sections, void=void)
 
 
 def _lead(settings: CrowdSettings) -> str:
@@ -270,7 +270,7 @@ def internal_report(
         made.outcome.recoded,
     )
     sections = [
-        PageSection("rules", "What this page is for", tuple(_rules())),
+        PageSection("rules", "What this page is for", tuple(rules())),
         PageSection("numbers", "What became of the records", tuple(_numbers(c, settings))),
         PageSection("loss", "How much information is left", tuple(comparison.measures(c, settings.k))),
         PageSection("columns", "Each column, before and after", tuple(comparison.columns(c, attributes, made.levels))),
@@ -287,10 +287,11 @@ def internal_report(
         "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise "
         "covers them."
     )
-    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
+    return internal_page(policy, TITLE, lead, facts, sections, void=void)
 
 
-def _rules() -> list[Content]:
+def rules() -> list[Content]:
+    """What the publisher's own report is for."""
     return [
         points(
             [

@@ -20,6 +20,7 @@ from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.policy import Policy
 from incrowd.recoding.choice import reach_of, require_scorable
+from incrowd.sources.at_least import CrowdsAsked
 from incrowd.theory import crowd
 from incrowd.theory._groups import float_above
 from incrowd.theory.views import LaplaceStep
@@ -184,6 +185,14 @@ def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[Crowd
     if settings.chosen:
         require_scorable(table.total)
     return settings, table
+
+
+def crowds_asked(settings: CrowdSettled) -> CrowdsAsked | None:
+    """The cells of k records or more, at the levels that the policy fixes; None if some are left to be chosen."""
+    if settings.chosen:
+        return None
+    recodes = {a.name: a.hierarchy.recode(settings.fixed[a.name]) for a in settings.attributes}
+    return CrowdsAsked(recodes, settings.crowd.k)
 
 
 def spending(settings: CrowdSettled) -> promises.CrowdPromise:

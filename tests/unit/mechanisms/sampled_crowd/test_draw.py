@@ -92,7 +92,7 @@ def test_the_choice_is_made_on_the_full_table_before_any_sampling(table, attribu
     monkeypatch.setattr(sampled_crowd, "choose", choose)
     run(table, attributes, {}, settings(), Watched())
     assert seen == [(table.total, 0.5)]
-    assert order == ["choose", "sample"]
+    assert order == ["choose", "sample", "sample"]  # large cells, then small ones
 
 
 def test_fixed_levels_are_not_chosen(table, attributes, monkeypatch):
