@@ -31,6 +31,11 @@ LOOKS = (
     "can; else say beside the release that its policy was chosen on the data. To choose within the promise, let "
     "the mechanism choose: levels (selection_epsilon), trees and views are chosen privately, out of ε."
 )
+_NO_EPSILON = (
+    "The promise of this policy has no ε to compare others by. Those with an ε are shown at ε = 1 and δ = 10⁻⁶: change "
+    "these to what you can answer for."
+)
+_WITHOUT = (1.0, 1e-6)  # ε and δ, where the policy has none
 _FACTORS = (0.5, 2.0, 5.0)  # of ε
 _BEST = 3
 _LEAST_GAIN = 0.002  # of the score; less is noise
@@ -48,6 +53,7 @@ class Alternative:
         promise: what it promises, in words.
         scores: of counts of one, two and three columns, from 0 to 1.
         refused: why it cannot be done, if it cannot.
+        weaker: whether it promises less by what it changes.
     """
 
     change: str
@@ -57,6 +63,7 @@ class Alternative:
     promise: str = ""
     scores: tuple[float, ...] = ()
     refused: str | None = None
+    weaker: bool = False
 
     @property
     def score(self) -> float:
@@ -87,8 +94,26 @@ class Advised:
     notes: tuple[str, ...] = (LOOKS,)
 
 
-Change = tuple[str, Mapping[tuple[str, ...], Any]]
-"""In words, and what the policy says instead: by its places, None for nothing."""
+Places = Mapping[tuple[str, ...], Any]
+"""What a policy says instead: by its places, None for nothing."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change in words, what the policy says instead, and whether it promises less by that."""
+
+    words: str
+    places: Places
+    weaker: bool = False
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """A policy that was carried out: what came of it, the levels that it shows, and (ε, δ) to compare others at."""
+
+    found: Alternative
+    levels: Mapping[str, int]
+    promise: tuple[float, float] | None
 
 
 def advise(
@@ -112,13 +137,14 @@ def advise(
         )
     attributes = codings(policy)
     table, bits = count(policy, attributes), source or RandomSource()
-    current, levels = _carried_out(policy, ("as it is", {}), table, bits)
-    changes = list(_changes(policy, attributes, levels, table))
+    tried = _carried_out(policy, Change("as it is", {}), table, bits)
+    current = tried.found
+    changes = list(_changes(policy, attributes, tried, table))
     found = []
     for number, change in enumerate(changes):
         if progress is not None:
-            progress(change[0], number / len(changes))
-        found.append(_carried_out(policy, change, table, bits)[0])
+            progress(change.words, number / len(changes))
+        found.append(_carried_out(policy, change, table, bits).found)
     found.sort(key=lambda alternative: -alternative.score)
     control = fidelity(table, _evenly(table))
     return Advised(
@@ -128,14 +154,20 @@ def advise(
         control=tuple(one.control for one in control),
         columns=table.names,
         records=table.total,
+        notes=(LOOKS,) if tried.promise else (LOOKS, _NO_EPSILON),
     )
 
 
 def _best(current: Alternative, found: Sequence[Alternative]) -> Iterator[Alternative]:
-    """Those that gain most, at the same ε or a smaller one, one of each mechanism and column."""
+    """Those that gain most at no weaker a promise, one of each mechanism and column.
+
+    Beside a promise with an ε these have the same ε or a smaller one. Without, they are of the same mechanism, or have
+    an ε, which says more than any promise without.
+    """
     limit, said = current.epsilon, set[str]()
     for one in found:
-        kept = limit is None or (one.epsilon is not None and one.epsilon <= limit * (1 + 1e-9))
+        kept = not one.weaker and (one.epsilon is not None or (limit is None and one.mechanism == current.mechanism))
+        kept = kept and (limit is None or one.epsilon is None or one.epsilon <= limit * (1 + 1e-9))
         kind = one.change if one.mechanism == current.mechanism else one.mechanism
         if kept and one.score > max(current.score, 0.0) + _LEAST_GAIN and kind not in said and len(said) < _BEST:
             said.add(kind)
@@ -145,69 +177,71 @@ def _best(current: Alternative, found: Sequence[Alternative]) -> Iterator[Altern
 # --- what could be otherwise ------------------------------------------------------------------------------------------
 
 
-def _changes(
-    policy: Policy, attributes: Sequence[CodedAttribute], levels: Mapping[str, int], table: Histogram
-) -> Iterator[Change]:
+def _changes(policy: Policy, attributes: Sequence[CodedAttribute], tried: _Tried, table: Histogram) -> Iterator[Change]:
     section = policy.release
     assert section is not None  # noqa: S101 - asked before
     if len(attributes) > 1:
         for a in attributes:
-            yield f"drop {a.name}", {("attributes", a.name): {"role": "drop"}}
+            yield Change(f"drop {a.name}", {("attributes", a.name): {"role": "drop"}})
     for a in attributes:
-        level = policy.attributes[a.name].level
+        level = tried.levels.get(a.name, policy.attributes[a.name].level)  # as it is fixed, or was chosen
         for step, word in () if level is None else ((-1, "finer"), (1, "coarser")):
             if level is not None and 0 <= level + step <= a.hierarchy.height:
                 there: tuple[str, ...] = ("attributes", a.name, "level")
-                yield f"{a.name} {word}, at level {level + step}", {there: level + step}
+                yield Change(f"{a.name} {word}, at level {level + step}", {there: level + step})
     mechanism = MECHANISMS[section.mechanism]
     epsilon: float | None = section.model_dump().get("epsilon")
     for factor in () if epsilon is None else _FACTORS:
         larger = factor * (epsilon or 0.0)
-        yield f"ε = {larger:g}", {("release", "epsilon"): larger}
-    for keys in mechanism.variations(section):
-        words = ", ".join(f"{key} = {value}" for key, value in keys.items() if value is not None)
-        yield words, {("release", key): value for key, value in keys.items()}
-    yield from _other_mechanisms(policy, attributes, levels, table)
+        yield Change(f"{mechanism.epsilon_called} = {larger:g}", {("release", "epsilon"): larger}, factor > 1)
+    for weaker, others in ((False, mechanism.variations(section)), (True, mechanism.weaker(section))):
+        for keys in others:
+            yield Change(_in_words(keys), {("release", key): value for key, value in keys.items()}, weaker)
+    yield from _other_mechanisms(policy, attributes, tried, table)
 
 
 def _other_mechanisms(
-    policy: Policy, attributes: Sequence[CodedAttribute], levels: Mapping[str, int], table: Histogram
+    policy: Policy, attributes: Sequence[CodedAttribute], tried: _Tried, table: Histogram
 ) -> Iterator[Change]:
     """All of them at a promise of the same ε and δ, each in its own notion.
 
     They show what the current one shows, or find by themselves how coarse columns are.
     """
-    section = policy.release
-    document: Mapping[str, Any] = {} if section is None else section.model_dump()
-    epsilon, delta = document.get("epsilon") or 1.0, document.get("delta") or 1e-6
-    shown = {a.name: levels.get(a.name, policy.attributes[a.name].level or 0) for a in attributes}
+    epsilon, delta = tried.promise or _WITHOUT
+    shown = {a.name: tried.levels.get(a.name, policy.attributes[a.name].level or 0) for a in attributes}
     sizes = [len(a.hierarchy.recode(shown[a.name]).labels) for a in attributes]
     for name, mechanism in MECHANISMS.items():
         with suppress(IncrowdError):  # what cannot keep such a promise is not compared
             for other in mechanism.comparable(epsilon, delta, sizes, table.total):
                 content = {"mechanism": name, **other.keys}
                 places: dict[tuple[str, ...], Any] = {("release",): content}
-                for a in attributes:
+                for a, size in zip(attributes, sizes, strict=True):
                     level = None if other.chooses else shown[a.name]
-                    if policy.attributes[a.name].level != level:
+                    if size == 1 and not other.chooses:  # hidden, it tells nothing
+                        places["attributes", a.name] = {"role": "drop"}
+                    elif policy.attributes[a.name].level != level:
                         places["attributes", a.name, "level"] = level
-                yield _in_words(content), places
+                told = {key: value for key, value in content.items() if key not in ("epsilon", "delta")}
+                yield Change(_in_words(told, between=": "), places)
 
 
-def _in_words(content: Mapping[str, Any]) -> str:
-    """What tells a section apart, without its ε and δ."""
-    told = {key: value for key, value in content.items() if key not in ("epsilon", "delta")}
-    return ", ".join(f"{key}: {f'{value:.3g}' if isinstance(value, float) else value}" for key, value in told.items())
+def _in_words(content: Mapping[str, Any], between: str = " = ") -> str:
+    """Keys and values; keys of nothing are left out, and those within a list stand for themselves."""
+    parts = []
+    for key, value in content.items():
+        if isinstance(value, list | Mapping):
+            parts += [_in_words(one, between) for one in ([value] if isinstance(value, Mapping) else value)]
+        elif value is not None:
+            parts.append(f"{key}{between}{f'{value:.3g}' if isinstance(value, float) else value}")
+    return ", ".join(parts) or ", ".join(f"no {key}" for key in content)
 
 
 # --- what comes of it -------------------------------------------------------------------------------------------------
 
 
-def _carried_out(
-    policy: Policy, change: Change, table: Histogram, source: RandomSource
-) -> tuple[Alternative, Mapping[str, int]]:
-    """A release, its score, and the levels that it shows."""
-    words, places = change
+def _carried_out(policy: Policy, change: Change, table: Histogram, source: RandomSource) -> _Tried:
+    """A release, its score, the levels that it shows, and its promise."""
+    words, places = change.words, change.places
     name = "" if policy.release is None else policy.release.mechanism
     try:
         other = policy.changed(places)
@@ -223,10 +257,13 @@ def _carried_out(
         told = _of_all(table, mechanism.told(settings, made), part.names)
         scores = tuple(one.score for one in fidelity(table, told))
     except IncrowdError as error:
-        return Alternative(words, policy.lines(places), name, refused=error.message), {}
+        return _Tried(
+            Alternative(words, policy.lines(places), name, refused=error.message, weaker=change.weaker), {}, None
+        )
     promise = made.statement.promise
     epsilon = promise.document().get("epsilon") if "differential" in promise.notion else None
-    return Alternative(words, policy.lines(places), name, epsilon, promise.in_words, scores), made.levels
+    found = Alternative(words, policy.lines(places), name, epsilon, promise.in_words, scores, weaker=change.weaker)
+    return _Tried(found, made.levels, mechanism.compared_at(promise))
 
 
 def _of_all(table: Histogram, told: Told, published: Sequence[str]) -> Told:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from incrowd.comparison import Compared
 from incrowd.comparison.advice import Advised
+from incrowd.core.numbers import number
+from incrowd.reports.scatter import Dot, scatter
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 
 _WIDTHS = (10.0, 7.5, 5.3, 3.3, 1.6)
@@ -31,17 +33,24 @@ def draw(compared: Compared) -> str:
 
 
 def draw_advice(advised: Advised) -> str:
-    """Promise across, error upwards: a point for each alternative; the current one named, the best ones numbered."""
-    shown = [one for one in (advised.current, *advised.alternatives) if one.scores and one.epsilon is not None]
+    """Promise across, error upwards: a dot for each alternative; the current one ringed, the best ones numbered."""
     names = {id(one): f"{i}" for i, one in enumerate(advised.best, start=1)} | {id(advised.current): "now"}
-    largest = max([one.epsilon or 0.0 for one in shown], default=1.0)
+    dots = [
+        Dot(
+            one.epsilon,
+            1 - one.score,
+            one.mechanism,
+            f"{one.change}: error {number(1 - one.score, 2)}",
+            names.get(id(one), ""),
+        )
+        for one in (advised.current, *advised.alternatives)
+        if one.scores
+    ]
     control = 1 - sum(advised.control) / len(advised.control)
-    lines = [Line("one-way tables alone", [0.0, largest], [control, control], dashed=True)]
-    marks = [Mark(one.epsilon or 0.0, 1 - one.score, names.get(id(one), "")) for one in shown]
-    return line_chart(
+    return scatter(
         f"INTERNAL: what a policy gives and what others would, {advised.records:,} records",
-        Axis("ε", low=0.0),
-        Axis("error of counts of 1 to 3 columns", low=0.0),
-        lines,
-        marks,
+        "ε, a weaker promise to the right",
+        "error of counts of 1 to 3 columns",
+        dots,
+        ("one-way tables alone", control),
     )

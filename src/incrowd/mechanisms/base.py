@@ -228,6 +228,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """How a column is shown whose values are not made coarser."""
     leaves_out: ClassVar[bool] = True
     """Whether a group's share may become smaller because its records are left out, and not by chance alone."""
+    epsilon_called: ClassVar[str] = "ε"
+    """What the key `epsilon` of its section is called."""
     in_use: ClassVar[str] = "Count with `incrowd estimate`, which gives an interval for each number."
     """What users do with a release, in a sentence of its verdict."""
     estimate_options: ClassVar[frozenset[str]] = frozenset({"mean", "total"})
@@ -262,9 +264,20 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         yield from ()
 
     def variations(self, section: SectionT) -> Iterator[dict[str, Any]]:
-        """What else could stand in its section at the same promise, and is worth trying: keys and their values."""
+        """Keys and values that could stand in its section instead: no weaker, or compared by an ε of their own."""
         del section
         yield from ()
+
+    def weaker(self, section: SectionT) -> Iterator[dict[str, Any]]:
+        """What else could stand there and would promise less: to see what that would gain."""
+        del section
+        yield from ()
+
+    def compared_at(self, promise: PromiseT) -> tuple[float, float] | None:
+        """The (ε, δ) at which other mechanisms are to be compared with a promise; None if it has none."""
+        content = promise.document()
+        epsilon, delta = content.get("epsilon"), content.get("delta")
+        return (epsilon, delta) if epsilon and delta and "differential" in promise.notion else None
 
     @abstractmethod
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SettingsT:

@@ -11,9 +11,14 @@ from incrowd import api
 from incrowd.cli import main
 from incrowd.comparison import advice
 from incrowd.comparison.chart import draw_advice
+from incrowd.core.numbers import few_digits
+from incrowd.hierarchy import codings
+from incrowd.mechanisms.pram.plan import largest_retention
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases.pipeline import count_table
+from incrowd.theory.randomisation import RetentionReplacement
+from incrowd.theory.shuffling import central_epsilon
 
 TEXT = """
 incrowd: 1
@@ -97,6 +102,64 @@ def test_the_control_is_one_for_single_columns_and_less_for_dependent_ones(advis
     assert advised.control[1] < 1.0
 
 
+def changes_of(people, release):
+    text = TEXT.split("release:", maxsplit=1)[0] + f"release: {{{release}}}\n"
+    if "generalization" in release:
+        text = (
+            text.replace(", level: 0", "")
+            .replace("age: {", "age: {role: quasi, ")
+            .replace("sex: {", "sex: {role: quasi, ")
+        )
+    policy = Policy.from_text(text)
+    attributes = codings(policy)
+    table = count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
+    tried = advice._carried_out(policy, advice.Change("as it is", {}), table, RandomSource.seeded(3))
+    return tried, list(advice._changes(policy, attributes, tried, table))
+
+
+def test_others_are_compared_at_the_epsilon_that_was_promised(people):
+    """Not at the local one, which a randomised table's policy asks for, nor at 1, if it asks for rho or k."""
+    for release in ("mechanism: pram, epsilon: 4", "mechanism: pram, rho: 0.3"):
+        tried, changes = changes_of(people, release)
+        views = next(c.places["release",] for c in changes if c.words == "mechanism: views")
+        assert views["epsilon"] == tried.found.epsilon
+        assert tried.promise == (tried.found.epsilon, 1e-6)
+    tried, changes = changes_of(people, "mechanism: sample, epsilon: 1, delta: 0.3")
+    views = next(c.places["release",] for c in changes if c.words == "mechanism: views")
+    assert (views["epsilon"], views["delta"]) == (pytest.approx(np.log(2)), 0.3)
+
+
+def test_what_is_tried_of_each_mechanism(people):
+    words = {change.words: change.weaker for change in changes_of(people, "mechanism: pram, epsilon: 4")[1]}
+    assert {"local ε = 2", "rho = 0.5", "k = 5"} <= set(words)
+    words = {c.words: c.weaker for c in changes_of(people, "mechanism: generalization, require: {k: 10}")[1]}
+    assert words["k = 5"] is True
+    assert words["k = 20"] is words["suppression = 0.05"] is words["recoding = local"] is False
+    assert {"age coarser, at level 2", "age finer, at level 0"} & set(words)  # levels that were chosen are tried, too
+    assert {"k = 20", "k = 50"} <= {
+        c.words for c in changes_of(people, "mechanism: sampled_crowd, epsilon: 1, delta: 1e-5")[1]
+    }
+
+
+def test_randomising_at_the_same_promise_may_be_among_the_best():
+    """The largest ρ states no more than the ε that was asked for, rounded up."""
+    for sizes in ([2, 7, 5, 16], [2, 2], [40, 3]):
+        for epsilon in (0.5, 2.0):
+            rho = largest_retention(sizes, 30_162, epsilon, 1e-6)
+            laws = [RetentionReplacement(rho, size) for size in sizes]
+            assert few_digits(central_epsilon(laws, 30_162, 1e-6).epsilon, 6, up=True) <= epsilon
+            more = [RetentionReplacement(min(1.02 * rho, 1.0), size) for size in sizes]
+            assert central_epsilon(more, 30_162, 1e-6).epsilon > epsilon
+
+
+def test_the_best_of_a_promise_without_epsilon_are_not_weaker(people):
+    text = TEXT.split("release:", maxsplit=1)[0].replace(", level: 0", "").replace("domain:", "role: quasi, domain:")
+    found = advise(Policy.from_text(text + "release: {mechanism: generalization, require: {k: 10}}\n"), people)
+    assert not any(one.weaker for one in found.best)
+    assert any("no ε" in note for note in found.notes)
+    assert all(one.mechanism == "generalization" or one.epsilon is not None for one in found.best)
+
+
 def test_what_cannot_be_done_says_why_and_comes_last(people):
     text = TEXT.replace("epsilon: 1, delta: 1e-5", "epsilon: 1, delta: 1e-5, k: 40, beta: 0.1")
     found = advise(Policy.from_text(text), people)
@@ -121,6 +184,9 @@ def test_the_picture_names_the_current_policy_and_the_best(advised):
     assert "INTERNAL" in picture
     assert ">now<" in picture
     assert all(f">{number + 1}<" in picture for number in range(len(advised.best)))
+    shown = [one for one in advised.alternatives if one.scores]
+    assert picture.count("<title>") == len(shown) + 1
+    assert (">no ε<" in picture) == any(one.epsilon is None for one in shown)
 
 
 def test_the_command(people, tmp_path, capsys):

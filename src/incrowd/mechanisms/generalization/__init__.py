@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.mechanisms.base import Check, FormField, Made, Mechanism, Publication, Tell, all_columns
 from incrowd.mechanisms.certificate import Together
@@ -66,6 +66,17 @@ class GeneralizationMechanism(
 # at this very table, and what that choice tells about it is covered by no promise. On another table, such as next
 # year's, they are fixed beforehand and tell nothing about it; if it does not withstand them, it is refused.
 """
+
+    def variations(self, section: Generalization) -> Iterator[dict[str, Any]]:
+        yield from ({"require": other} for other in _required(section, 2, 1))
+        if section.recoding == "local":
+            yield {"recoding": None}
+        else:
+            yield {"recoding": "local", "suppression": None}
+            yield from ({"suppression": part} for part in (0.01, 0.05, 0.1) if part != section.suppression)
+
+    def weaker(self, section: Generalization) -> Iterator[dict[str, Any]]:
+        yield from ({"require": other} for other in _required(section, 0.5, -1))
 
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> GeneralizationSettled:
         from incrowd.mechanisms.generalization.settle import settle
@@ -171,3 +182,12 @@ class GeneralizationMechanism(
 
         report = internal_report(policy, attributes, settings, table, made, void=void)
         return {"report.html": report, **internal_files(settings, table, made)}
+
+
+def _required(section: Generalization, times: float, more: int) -> Iterator[list[dict[str, Any]]]:
+    """What is required with another k, so many times this one, or with another ℓ, so much more; one at a time."""
+    said = [spec.model_dump(by_alias=True, exclude_unset=True) for spec in section.require]
+    for place, spec in enumerate(said):
+        other = {"k": int(times * spec["k"])} if "k" in spec else {"l": spec["l"] + more} if "l" in spec else {}
+        if other and min(other.values()) >= 2:
+            yield [*said[:place], spec | other, *said[place + 1 :]]

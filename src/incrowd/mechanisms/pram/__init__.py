@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
@@ -65,6 +65,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
     )
     estimate_options = frozenset({"mean", "method"})
     leaves_out = False
+    epsilon_called = "local ε"
     kept_as = "redrawn at random"
     in_use = (
         "No row can be relied upon, and rows are not to be counted as they are: `incrowd estimate` undoes the "
@@ -78,7 +79,20 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         """The largest ρ, one for all columns, whose shuffled table keeps (ε, δ)."""
         from incrowd.mechanisms.pram.plan import largest_retention
 
-        yield ComparedSection({"rho": largest_retention(sizes, records, epsilon, delta), "delta": delta})
+        several = [size for size in sizes if size > 1]
+        if several:
+            yield ComparedSection({"rho": largest_retention(several, records, epsilon, delta), "delta": delta})
+
+    def variations(self, section: Pram) -> Iterator[dict[str, Any]]:
+        """Others of rho or k: what each of them promises stands beside it."""
+        if section.importance or section.matrix or section.joint:
+            return
+        for rho in (0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9):
+            if rho != section.rho:
+                yield {"rho": rho, "k": None, "epsilon": None}
+        for k in (2, 5, 10, 50):
+            if k != section.k:
+                yield {"k": k, "rho": None, "epsilon": None}
 
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> PramSettled:
         from incrowd.mechanisms.pram.settle import settle

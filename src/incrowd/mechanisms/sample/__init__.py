@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
@@ -84,6 +84,14 @@ class SampleMechanism(
     ) -> Iterator[ComparedSection]:
         """A likelihood ratio of 1 + ε′ = e^ε."""
         yield ComparedSection({"epsilon": math.expm1(epsilon), "delta": delta})
+
+    def compared_at(self, promise: SampleStatedPromise) -> tuple[float, float] | None:
+        return math.log1p(promise.epsilon), promise.delta
+
+    def weaker(self, section: Sample) -> Iterator[dict[str, Any]]:
+        for delta in (0.01, 0.05, 0.1, 0.3):
+            if section.delta is not None and delta > section.delta:
+                yield {"delta": delta}
 
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SampleSettled:
         from incrowd.mechanisms.sample.settle import settle

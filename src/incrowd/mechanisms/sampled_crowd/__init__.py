@@ -105,6 +105,7 @@ class SampledCrowdMechanism(
     def variations(self, section: SampledCrowd) -> Iterator[dict[str, Any]]:
         if not section.already_sampled and section.recoding == "lattice":
             yield from ({"beta": beta, "k": None} for beta in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7) if beta != section.beta)
+            yield from ({"k": k, "beta": None} for k in (15, 20, 30, 50) if k != section.k)
 
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> AnySettled:
         from incrowd.mechanisms.sampled_crowd.settle import settle
