@@ -109,6 +109,7 @@ def standard_input() -> BinaryIO:
 
 
 file_name, folder_name, policy_file = FileName(dir_okay=False), FolderName(file_okay=False), PolicyFile(dir_okay=False)
+release_name = FolderName()  # that a file is no release is said by what looks for a certificate
 
 sign_option = click.option(
     "--sign-with",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from incrowd.cli._shell import emit, folder_name, json_option, safe
+from incrowd.cli._shell import emit, json_option, release_name, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", type=folder_name)
+@click.argument("folder", type=release_name)
 @click.option(
     "--by",
     required=True,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from incrowd.cli._shell import FAILED, emit, file_name, folder_name, json_option, safe
+from incrowd.cli._shell import FAILED, emit, file_name, json_option, release_name, safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("folder", type=folder_name)
+@click.argument("folder", type=release_name)
 @click.option("--key", type=file_name, help="The publisher's public key (PEM) to check against.")
 @click.option("--rigorous", is_flag=True, help="Enclose every number of the promise by ball arithmetic, too.")
 @json_option

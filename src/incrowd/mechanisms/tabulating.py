@@ -16,6 +16,8 @@ from incrowd.histogram import Histogram, Labels
 from incrowd.mechanisms.base import all_columns
 from incrowd.mechanisms.certificate import AnyCertificate
 from incrowd.mechanisms.declared import held_columns
+from incrowd.mechanisms.estimates import GroupMean
+from incrowd.theory.intervals import ANY, extreme_mean, mean_margin
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -125,6 +127,28 @@ class NumberSpread:
             for weights in (table.counts, None)
         ]
         return cls(groups, np.array([v for v in found if v is not None], dtype=np.float64), codes, *sums)
+
+
+def sampled_mean(
+    group: tuple[str | None, ...], values: Floats, counts: Floats, hidden: Floats, rate: float
+) -> GroupMean:
+    """The mean of people of whom so many of each value were sampled, and up to so many more that are not shown."""
+    sampled = float(counts.sum())
+    if not sampled:
+        return GroupMean(group, None, None, None, None, 0.0)
+    here = float(counts @ values) / sampled
+    squares = None if hidden.any() else float(counts @ (values - here) ** 2)
+    least, most = float(values.min()), float(values.max())
+    margin = mean_margin(sampled, squares, most - least, rate)
+    low, high = (extreme_mean(values, counts, hidden, largest=side) for side in (False, True))
+    return GroupMean(
+        group,
+        here,
+        math.sqrt((1.0 - rate) * squares) / sampled if squares else None,  # if all are alike, that says nothing of it
+        max(low - margin, least),
+        min(high + margin, most),
+        min(sampled / rate, float(ANY)),
+    )
 
 
 def numbers_of(

@@ -198,6 +198,12 @@ def _report(folder: Path, certificate: AnyCertificate, published: Publication, r
     return Check("the report is the one that certificate and table give", same, "it says something else")
 
 
+_WITHOUT = (
+    "Give the folder that `incrowd release` wrote, complete and unchanged. What a table without a certificate gives "
+    "away, `incrowd audit TABLE --quasi ... --require k=5` says."
+)
+
+
 def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
     """The certificate in a folder, as it is written and as it is read; nothing in it is checked yet."""
     path = folder / CERTIFICATE
@@ -213,9 +219,10 @@ def read_certificate(folder: Path) -> tuple[bytes, dict[str, Any]]:
         raise _unreadable(
             path,
             "there is no certificate",
-            "Give the folder that `incrowd release` wrote, complete and unchanged. What a table without a certificate "
-            "gives away, `incrowd audit TABLE --quasi ... --require k=5` says.",
+            _WITHOUT,
         ) from None
+    except NotADirectoryError:
+        raise _unreadable(folder, "it is a file, and a release is a folder", _WITHOUT) from None
     except OSError as error:
         raise _unreadable(path, error.strerror or type(error).__name__) from None
     except (ValueError, RecursionError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.sample.stated import SampleCertificate
-from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread
+from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread, sampled_mean
 from incrowd.theory.intervals import (
     ANY,
     CONFIDENCE,
@@ -21,7 +20,6 @@ from incrowd.theory.intervals import (
     SURPRISE,
     absent_at_most,
     calibrated,
-    mean_margin,
     sampled_between,
 )
 
@@ -115,19 +113,8 @@ def _within(sampled: Ints, rate: float, all_sampled: int, total: tuple[int, int]
 def _means(certificate: SampleCertificate, table: Histogram, by: Sequence[str], column: str) -> tuple[GroupMean, ...]:
     rate = certificate.mechanism.rate
     spread = NumberSpread.of(certificate, table, by, column)
-    values = spread.numbers
-    width = float(values.max() - values.min())
-    means = []
-    for i, group in enumerate(spread.groups.values()):
-        counts = spread.counts[i]
-        sampled = float(counts.sum())
-        if not sampled:
-            means.append(GroupMean(group, None, None, None, None, 0.0))
-            continue
-        here = float(counts @ values) / sampled
-        squares = float(counts @ (values - here) ** 2)
-        margin = mean_margin(sampled, squares, width, rate)
-        error = math.sqrt((1.0 - rate) * squares) / sampled or None  # values that are all alike say nothing of an error
-        low, high = max(here - margin, float(values.min())), min(here + margin, float(values.max()))
-        means.append(GroupMean(group, here, error, low, high, min(sampled / rate, float(ANY))))
-    return tuple(means)
+    nothing = np.zeros(len(spread.numbers))
+    return tuple(
+        sampled_mean(group, spread.numbers, counts, nothing, rate)
+        for group, counts in zip(spread.groups.values(), spread.counts, strict=True)
+    )

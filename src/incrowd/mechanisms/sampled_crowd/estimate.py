@@ -9,7 +9,6 @@ knows how many people there are in all gives that: what the rest of the table ha
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,15 +23,13 @@ from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean, ra
 from incrowd.mechanisms.sampled_crowd.calibrated import ends_by, people_by
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
-from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread
+from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread, sampled_mean
 from incrowd.theory.intervals import (
     ANY,
     OWN,
     REST,
     SURPRISE,
     calibrated,
-    extreme_mean,
-    mean_margin,
     sampled_between,
 )
 
@@ -226,29 +223,9 @@ def _means(certificate: CrowdCertificate, table: Histogram, by: Sequence[str], c
     values = spread.numbers
     possible = table.domain_size // (spread.groups.possible * len(table[column].labels))
     hidden = (k - 1.0) * np.array(possible - spread.cells.astype(object), dtype=np.float64)
-    width = float(values.max() - values.min())
-    means = []
-    for i, group in enumerate(spread.groups.values()):
-        counts = spread.counts[i]
-        sampled = float(counts.sum())
-        if not sampled:
-            means.append(GroupMean(group, None, None, None, None, 0.0))
-            continue
-        here = float(counts @ values) / sampled
-        squares = None if hidden[i].any() else float(counts @ (values - here) ** 2)
-        margin = mean_margin(sampled, squares, width, beta)
-        low, high = (extreme_mean(values, counts, hidden[i], largest=side) for side in (False, True))
-        means.append(
-            GroupMean(
-                group,
-                here,
-                math.sqrt((1.0 - beta) * squares) / sampled if squares else None,
-                max(low - margin, float(values.min())),
-                min(high + margin, float(values.max())),
-                sampled / beta,
-            )
-        )
-    return tuple(means)
+    return tuple(
+        sampled_mean(group, values, spread.counts[i], hidden[i], beta) for i, group in enumerate(spread.groups.values())
+    )
 
 
 def people_behind(shown: Floats, k: int, beta: float) -> tuple[Floats, Floats]:

@@ -57,7 +57,7 @@ class ViewsMechanism(
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
     table_notes: ClassVar = {"synthetic": "true", "about": "made from published views; its rows are nobody's records"}
-    estimate_options = frozenset()
+    estimate_options = frozenset({"mean"})
     compared_as: ClassVar = ComparedAs(
         "views",
         lambda epsilon, delta: f"({number(epsilon)}, {number(delta)})-differential privacy, add/remove",
@@ -168,8 +168,7 @@ class ViewsMechanism(
     ) -> Estimates:
         from incrowd.mechanisms.views.estimate import estimate
 
-        del options
-        return estimate(certificate, published, by)
+        return estimate(certificate, published, by, options.mean)
 
     def told(self, settings: ViewsSettled, made: Made[ViewsOutcome, ViewsStatement]) -> Told:
         from incrowd.mechanisms.views.told import told

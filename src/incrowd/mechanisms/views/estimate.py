@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.mechanisms.base import Publication, all_columns
-from incrowd.mechanisms.estimates import EstimatedCell, Estimates
+from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
+from incrowd.mechanisms.tabulating import MIDDLES, numbers_of, sampled_mean
 from incrowd.mechanisms.views.draw import fitted
 from incrowd.mechanisms.views.state import read_views
 from incrowd.mechanisms.views.stated import ViewsCertificate
@@ -52,8 +53,10 @@ class Tabulated:
     hidden: Integers
 
 
-def estimate(certificate: ViewsCertificate, published: Publication, by: Sequence[str]) -> Estimates:
-    """A cross-tabulation by some columns; they are there."""
+def estimate(
+    certificate: ViewsCertificate, published: Publication, by: Sequence[str], mean: str | None = None
+) -> Estimates:
+    """A cross-tabulation by some columns, which are there, and the mean of a column in each group."""
     names = all_columns(certificate)
     views = read_views(certificate.mechanism, certificate.labels, published.beside)
     labels = [certificate.labels[name] for name in by]
@@ -72,7 +75,7 @@ def estimate(certificate: ViewsCertificate, published: Publication, by: Sequence
             )
             for place, values in _cells(labels)
         ]
-        return Estimates(tuple(by), tuple(rows), (_CARRIED,))
+        return _with_means(Estimates(tuple(by), tuple(rows), (_CARRIED,)), certificate, views, mean)
     model = fitted([len(certificate.labels[name]) for name in names], views)
     people = model.marginal([names.index(name) for name in by])
     most = _most(views, by, base, people.shape)
@@ -80,13 +83,71 @@ def estimate(certificate: ViewsCertificate, published: Publication, by: Sequence
         ViewEstimate(values, float(people[place]), None, 0, int(most[place]), modelled=True)
         for place, values in _cells(labels)
     ]
-    return Estimates(tuple(by), tuple(rows), (_MODELLED,))
+    return _with_means(Estimates(tuple(by), tuple(rows), (_MODELLED,)), certificate, views, mean)
+
+
+def _with_means(
+    found: Estimates, certificate: ViewsCertificate, views: Sequence[View], column: str | None
+) -> Estimates:
+    """The same with the means of a column, if one is asked for: of a view that carries all of it, or of the model."""
+    if column is None:
+        return found
+    names, by, base = all_columns(certificate), found.by, certificate.mechanism.levels
+    numbers = numbers_of(certificate, names, certificate.labels.get(column, ()), by, column, base.get(column))
+    codes = [code for code, value in enumerate(numbers) if value is not None]
+    values = np.array([numbers[code] for code in codes], dtype=np.float64)
+    wanted = [*by, column]
+    groups = _cells([certificate.labels[name] for name in by])
+    carrying = [view for view in views if _carries(view, wanted, base)]
+    if carrying:
+        view = min(carrying, key=lambda one: (int(tabulated(one, wanted).hidden.sum()), one.counts.size))
+        table = tabulated(view, wanted)
+        means = [_mean_in(view, table, values, codes, place, group) for place, group in groups]
+        return replace(found, means=tuple(means), notes=(*found.notes, MIDDLES, _NO_MEAN))
+    model = fitted([len(certificate.labels[name]) for name in names], views)
+    people = model.marginal([names.index(name) for name in wanted])
+    means = []
+    for place, group in groups:
+        counts = people[place][codes]
+        there = float(counts.sum())
+        means.append(GroupMean(group, float(counts @ values) / there if there else None, None, None, None, there))
+    return replace(found, means=tuple(means), notes=(*found.notes, MIDDLES, _MODELLED_MEAN))
+
+
+def _mean_in(
+    view: View,
+    table: Tabulated,
+    values: Floats,
+    codes: Sequence[int],
+    place: tuple[int, ...],
+    group: tuple[str | None, ...],
+) -> GroupMean:
+    """The mean in a group of a view: as in a sample, or by the delta method, noise having one known variance."""
+    step = view.step
+    if isinstance(step, CrowdStep):
+        sampled = np.rint(table.estimate[place][codes] * step.beta)
+        return sampled_mean(group, values, sampled, table.hidden[place][codes] * (step.k - 1.0), step.beta)
+    counts, error = table.estimate[place][codes], float(table.error[place][codes].max())
+    people = float(counts.sum())
+    if people <= _FEWEST_ERRORS * error * math.sqrt(len(values)):
+        return GroupMean(group, None, None, None, None, people)
+    mean = float(counts @ values) / people
+    spread = error * math.sqrt(float(np.sum((values - mean) ** 2))) / people
+    reach = (_LAPLACE_95 if isinstance(step, LaplaceStep) else NORMAL_95) * spread
+    least, most = float(values.min()), float(values.max())
+    mean = min(max(mean, least), most)
+    return GroupMean(group, mean, spread, max(mean - reach, least), min(mean + reach, most), people)
 
 
 _CARRIED = (
     "Low and high: the number of people lies between them with a probability of at least 95%, those included whose "
     "cells were withheld."
 )
+_NO_MEAN = "Groups of which nothing is shown, or whose number of people is not known to be far from zero, have no mean."
+_MODELLED_MEAN = (
+    "No view carries the groups and the column of the mean together: means are the model’s, without an interval."
+)
+_FEWEST_ERRORS = 3.0  # a group not known to be so far from empty has no mean
 _MODELLED = (
     "Modelled: no view carries these columns together. The numbers follow from the views if columns depend on each "
     "other through them alone; an upper end is what the views rule out with a probability of 95% each."

@@ -253,9 +253,9 @@ def test_estimates_come_close(tmp_path):
         assert abs(row.estimate - truth[row.values]) < 600
 
 
-def test_means_and_totals_are_refused(released):
-    with pytest.raises(IncrowdError, match="counts alone"):
-        api.estimate(released, ["sex"], mean="age")
+def test_totals_from_elsewhere_are_refused(released):
+    with pytest.raises(IncrowdError, match="no total from elsewhere"):
+        api.estimate(released, ["sex"], total=100)
 
 
 def test_one_box_says_so(tmp_path):
