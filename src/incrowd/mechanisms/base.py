@@ -283,6 +283,11 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> SettingsT:
         """Everything that decides what is promised, found without looking at any data."""
 
+    def counts_people(self, settings: SettingsT) -> bool:
+        """Whether `prepare` looks at whose each row is, in a column more (`sources.people.WHOSE`), if it is there."""
+        del settings
+        return False
+
     @abstractmethod
     def prepare(self, settings: SettingsT, table: Histogram, tell: Tell) -> tuple[SettingsT, PreparedT]:
         """Look at the full table (base codes, one column for each attribute); draw nothing.

@@ -39,6 +39,13 @@ class Persons:
         return f"a person with at most {self.at_most:,} rows" if self.several else "one record"
 
     @property
+    def unit(self) -> str:
+        """To whom something is promised: a person, if the policy says whose rows are; else a record."""
+        if not self.declared:
+            return "one record, taken for a person,"
+        return f"one person with all rows, {self.at_most:,} at most," if self.several else "one person"
+
+    @property
     def premise(self) -> str:
         """What nobody can check from outside."""
         if not self.declared:

@@ -54,13 +54,17 @@ class Concerned:
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """A requirement, and how it looks at the cells of a table: the part and the value of each."""
+    """A requirement, and how it looks at the cells of a table: the part and the value of each.
+
+    One that is about numbers and not about values counts the different values, if there are columns of such: people.
+    """
 
     requirement: Requirement
     part: Codes
     parts: int
     value: Codes
     values: int
+    distinct: bool = False
 
     @classmethod
     def at(
@@ -82,7 +86,9 @@ class Look:
             distinct, part = ranked(part * size + codes, parts * size)
             parts = len(distinct)
         value, values = np.zeros(cells, dtype=np.int64), 1
+        different = False
         for codes, labels in of:
+            different = not requirement.about_values
             value, values = value * len(labels) + codes, values * len(labels)
         if possible is not None:
             place = np.full(values, -1, dtype=np.int64)
@@ -90,7 +96,7 @@ class Look:
             value, values = place.take(value), len(possible)
         if concerned is not None:
             value = np.where(concerned, value, -1)
-        return cls(requirement, part, parts, value, values)
+        return cls(requirement, part, parts, value, values, different)
 
     def fails(self, counts: Codes, stays: Flags, tabulated: Callable[..., Codes]) -> Flags:
         """Which of the cells that stay are in a part that fails."""
@@ -103,6 +109,9 @@ class Look:
     def table(self, counts: Codes, tabulated: Callable[..., Codes], stays: Flags | None = None) -> Codes:
         """Records by part and value, of the cells that stay and whose value is looked at."""
         seen = self.value >= 0 if stays is None else stays & (self.value >= 0)
+        if self.distinct:
+            pairs = np.unique(self.part[seen] * self.values + self.value[seen])
+            return np.bincount(pairs // self.values, minlength=self.parts).astype(np.int64)[:, None]
         return tabulated(self.parts, self.part[seen], counts[seen], self.value[seen], self.values)
 
 

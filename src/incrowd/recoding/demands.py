@@ -20,6 +20,7 @@ from incrowd.histogram import Column as HistogramColumn
 from incrowd.histogram import Histogram
 from incrowd.recoding.apart import Column, Concerned, Look, leave_out
 from incrowd.recoding.lattice import Codes, ranked
+from incrowd.sources.people import WHOSE
 from incrowd.theory._groups import Flags, Floats, GroupTable, as_written
 from incrowd.theory._numbers import require_between
 from incrowd.theory.requirements import BeliefRatio, KAnonymity, Requirement
@@ -46,7 +47,8 @@ class Demand:
         sensitive: the sensitive column that it is about, if it is about one; or what the combinations are called.
         by: the quasi-identifiers whose values make a group; all of them if not given.
         knowing: sensitive columns by which groups are split besides.
-        of: the columns whose combinations are looked at, if these are several, or some values only.
+        of: the columns whose combinations are looked at, if these are several, or some values only; without a
+            sensitive column, those whose different values are counted.
         possible: of those values, the ones that are looked at; all of them if not given.
         people: whom it is about: groups in which none of them can be are not looked at.
     """
@@ -76,6 +78,11 @@ class Demand:
         return self.by is not None or bool(self.of or self.knowing) or self.people is not None
 
     @property
+    def counts_people(self) -> bool:
+        """Whether it is about the number of people in each group, of whom one may have several records."""
+        return self.of == (WHOSE,) and self.by is None
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns that it is about."""
         return self.of or (() if self.sensitive is None else (self.sensitive,))
@@ -101,14 +108,18 @@ class Groups:
         shown: the groups, in order, with their sizes.
         cells: for each sensitive column, records by group and value.
         records: the table that they are of.
+        people: how many people each has, where that is known though the table does not say whose a record is.
     """
 
     shown: Histogram
     cells: Mapping[str, Codes]
     records: Histogram
+    people: Codes | None = None
 
     def of(self, demand: Demand) -> Codes:
         """What a demand is decided on."""
+        if demand.counts_people and self.people is not None:
+            return self.people[:, None]
         if demand.apart:
             return self.seen_by(demand).of(replace(demand, by=None, of=(), knowing=(), possible=None, people=None))
         return self.shown.counts[:, None] if demand.sensitive is None else self.cells[demand.sensitive]
@@ -117,6 +128,8 @@ class Groups:
         """The groups as a demand looks at them."""
         if not demand.apart:
             return self
+        if demand.counts_people and self.people is not None:
+            return replace(self, shown=self.shown.with_counts(self.people))
         by = demand.parts(self.shown.names)
         table = self.records.project([*by, *demand.columns])
         table = table.where(_looked_at(demand, table))
@@ -126,6 +139,8 @@ class Groups:
         cells = {}
         if demand.sensitive is not None:
             cells[demand.sensitive] = look.table(table.counts, _tabulated)
+        elif look.distinct:
+            shown = shown.with_counts(look.table(table.counts, _tabulated)[:, 0])
         return Groups(shown, cells, table)
 
     def failing(self, demand: Demand) -> int:
@@ -137,7 +152,8 @@ class Groups:
         """These groups alone."""
         group, _ = _grouped(self.records, self.shown.names)
         cells = {name: counts[stays] for name, counts in self.cells.items()}
-        return Groups(self.shown.where(stays), cells, self.records.where(stays.take(group)))
+        people = None if self.people is None else self.people[stays]
+        return Groups(self.shown.where(stays), cells, self.records.where(stays.take(group)), people)
 
     def left_out(self, demands: Sequence[Demand], most: int | None = None) -> Flags | None:
         """Which groups are left out so that all demands hold for the rest; None if that is more than `most` records."""
@@ -163,19 +179,27 @@ class Groups:
         return None if most is not None and int(sizes[out].sum()) > most else out
 
 
-def groups_of(table: Histogram, quasi: Sequence[str], sensitive: Sequence[str]) -> Groups:
+def groups_of(
+    table: Histogram, quasi: Sequence[str], sensitive: Sequence[str], people: Histogram | None = None
+) -> Groups:
     """The groups of a table, by the columns that others may know.
 
     Plain demands are decided on them alone: who wants to know one sensitive column is not taken to know another.
+
+    Args:
+        table: a table of records, perhaps with whose each is (`WHOSE`).
+        quasi: the columns that others may know.
+        sensitive: those that they want to know.
+        people: how many people each group has, if that is known otherwise: the same groups, in the same order.
     """
-    ordered = table.project([*quasi, *sensitive])
+    ordered = table.project([*quasi, *sensitive, *(name for name in table.names if name == WHOSE)])
     group, shown = _grouped(ordered, quasi)
     cells = {
         c.name: _tabulated(len(shown), group, ordered.counts, c.codes, len(c.labels))
         for c in ordered.columns
         if c.name in sensitive
     }
-    return Groups(shown, cells, ordered)
+    return Groups(shown, cells, ordered, None if people is None else people.counts)
 
 
 def _grouped(ordered: Histogram, by: Sequence[str]) -> tuple[Codes, Histogram]:
@@ -275,7 +299,9 @@ class Demands:
         self._total = table.total
         self.room = int(share * Fraction(table.total))
         plain = [d for d in demands if not d.apart]
-        self.k = max([d.requirement.k for d in plain if isinstance(d.requirement, KAnonymity)], default=1)
+        # So many people have at least as many records.
+        sized = [d.requirement for d in demands if not d.apart or d.counts_people]
+        self.k = max([size.k for size in sized if isinstance(size, KAnonymity)], default=1)
         about = [d for d in plain if d.requirement.about_values]
         names = sorted({str(d.sensitive) for d in about})
         self._values = [(d.requirement, names.index(str(d.sensitive))) for d in about]

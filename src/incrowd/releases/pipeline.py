@@ -187,8 +187,9 @@ def _prepared(
 
     repeating = rows_not_people(opened, policy)
     asked = mechanism.crowds_asked(settings)
-    table, people = _count_asked(opened, policy, attributes, asked, lambda part: tell("reading", part))
-    settings, prepared = _prepare(mechanism, settings, table, tell)
+    whose = mechanism.counts_people(settings)
+    table, people = _count_asked(opened, policy, attributes, asked, lambda part: tell("reading", part), whose=whose)
+    settings, prepared = _prepare(mechanism, settings, table if people is None else people.telling, tell)
     concerns = (*repeating, *before_publishing(mechanism, policy, settings, table))
     return DriverWork(
         mechanism, policy, attributes, settings, prepared, table, source, copies, concerns, people, rehearse
@@ -361,7 +362,12 @@ def count_table(
 
 
 def _count(
-    source: Source, policy: Policy, attributes: Sequence[CodedAttribute], progress: Callable[[float], None]
+    source: Source,
+    policy: Policy,
+    attributes: Sequence[CodedAttribute],
+    progress: Callable[[float], None],
+    *,
+    whose: bool = False,
 ) -> tuple[Histogram, BoundedRows | None]:
     """The table, and what of it counts if rows are not people."""
     from incrowd.mechanisms.registry import require_countable
@@ -372,7 +378,7 @@ def _count(
     bound, codings = bound_of(policy), [a.coding for a in attributes]
     if bound is None:
         return require_as_asked(source.count_by(codings, progress=progress), codings), None
-    found = count_people(source, codings, bound, progress=progress)
+    found = count_people(source, codings, bound, whose=whose, progress=progress)
     return require_as_asked(found.table, codings), found
 
 
@@ -382,6 +388,8 @@ def _count_asked(
     attributes: Sequence[CodedAttribute],
     asked: CrowdsAsked | None,
     progress: Callable[[float], None],
+    *,
+    whose: bool = False,
 ) -> tuple[Histogram | Crowds, BoundedRows | None]:
     """As `_count`; of a table with very many cells, those that were asked for. Which rows of a person count depends on
     base codes, so tables of people with several rows come with all their cells."""
@@ -390,7 +398,7 @@ def _count_asked(
     from incrowd.sources.tally import require_as_asked
 
     if asked is None or policy.people is not None:
-        return _count(source, policy, attributes, progress)
+        return _count(source, policy, attributes, progress, whose=whose)
     codings = [a.coding for a in attributes]
     found = count_crowds(source, codings, asked, progress=progress)
     if isinstance(found, Histogram):

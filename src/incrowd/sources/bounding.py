@@ -62,8 +62,13 @@ def bounding_query(
     at: Sequence[int],
     types: Mapping[int, str],
     options: Options,
+    *,
+    whose: bool = False,
 ) -> str:
     """The groups of rows: what becomes of them, how many are the first of their person, words, and how many they are.
+
+    Before the words, on request, whose they are. Two people whose identifiers have the same hash would be one, which
+    makes a crowd smaller and never larger.
 
     Args:
         matched: every row, with its raw columns and what is needed to work out its words.
@@ -73,6 +78,7 @@ def bounding_query(
         at: where the columns of `RowBound.names` stand.
         types: the types of the columns, by their places.
         options: what is missing, and how numbers are written.
+        whose: whether rows of different people are in different groups.
     """
     known = [identity(f"c{i}", types[i], options) for i in at[: len(bound.columns)]]
     ranked = None if bound.ranked_by is None else rank(f"c{at[-1]}", types[at[-1]], options)
@@ -89,25 +95,28 @@ def bounding_query(
         *(f"{word} AS {name}" for word, name in zip(words, names, strict=True)),
     ]
     # Rows that are nobody's are no person's, and need not all be in one place.
-    whose = ", ".join([*persons, f"CASE WHEN nobodys THEN {names[0]} END"])
+    apart = ", ".join([*persons, f"CASE WHEN nobodys THEN {names[0]} END"])
     text = " || '|' || ".join([quoted(bound.key), "number", *names, *persons])
-    first = f"PARTITION BY {whose} ORDER BY r NULLS LAST, {', '.join(names)}"
+    first = f"PARTITION BY {apart} ORDER BY r NULLS LAST, {', '.join(names)}"
     order = f"r {'DESC' if bound.ranked_by and bound.ranked_by[1] else 'ASC'} NULLS LAST"
-    place = f"row_number() OVER (PARTITION BY {whose} ORDER BY dropped, {order}, hashed)"
+    place = f"row_number() OVER (PARTITION BY {apart} ORDER BY dropped, {order}, hashed)"
     what = (
         f"CASE WHEN unread THEN {UNRANKED} WHEN nobodys THEN {COUNTS if bound.own else NOBODYS} "
         f"WHEN place <= {bound.at_most} THEN {COUNTS} ELSE {LEFT_OUT} END"
     )
+    number = f"CASE WHEN nobodys THEN 0 ELSE CAST(hash({', '.join(persons)}) >> 2 AS BIGINT) + 1 END AS whose"
+    linked, shown = ([number], ["whose", *names]) if whose else ([], names)
     return (
         f"WITH coded AS (SELECT {', '.join(coded)} FROM {matched}), "
-        f"numbered AS (SELECT *, row_number() OVER ({first}) AS number, count(*) OVER (PARTITION BY {whose}) AS own "
+        f"numbered AS (SELECT *, row_number() OVER ({first}) AS number, count(*) OVER (PARTITION BY {apart}) AS own "
         "FROM coded), "
         # Where all rows of a person count, their order is of no interest.
         f"hashed AS (SELECT *, CASE WHEN own > {bound.at_most} THEN md5({text}) END AS hashed FROM numbered), "
         f"placed AS (SELECT *, {place} AS place FROM hashed), "
-        f"judged AS (SELECT {what} AS what, nobodys OR place = 1 AS first, {', '.join(names)} FROM placed) "
+        f"judged AS (SELECT {what} AS what, nobodys OR place = 1 AS first, {', '.join([*linked, *names])} "
+        "FROM placed) "
         f"SELECT what, CAST(count_if(first) AS BIGINT), "
-        f"{', '.join(f'CASE WHEN what = {COUNTS} THEN {name} ELSE 0 END' for name in names)}, count(*) "
+        f"{', '.join(f'CASE WHEN what = {COUNTS} THEN {name} ELSE 0 END' for name in shown)}, count(*) "
         "FROM judged GROUP BY ALL"
     )
 

@@ -174,7 +174,12 @@ class DuckDBSource:
         return _CodedRows(_matched(relation, positions, matches, weight), tuple(codings), matches, weight)
 
     def count_people(
-        self, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
+        self,
+        codings: Sequence[Coding],
+        bound: RowBound,
+        *,
+        whose: bool = False,
+        progress: Progress | None = None,
     ) -> BoundedRows:
         """Codes, bounds and counts in one scan, as `incrowd.sources.people` says.
 
@@ -203,11 +208,14 @@ class DuckDBSource:
                 at,
                 types,
                 self._options,
+                whose=whose,
             )
             with self.recounting(scan) as require_whole, _polling(connection, progress):
-                (what, people, *codes), counts = _fetch(connection, query, words, beside=2)
+                (what, people, *codes), counts = _fetch(connection, query, words, beside=3 if whose else 2)
                 require_whole(int(counts.sum()))
-            return bounded(bound, codings, what, people, codes, counts, self._examples(connection, scan, codings))
+            persons = codes.pop(0) if whose else None
+            examples = self._examples(connection, scan, codings)
+            return bounded(bound, codings, what, people, codes, counts, examples, persons)
 
     def _examples(
         self, connection: duckdb.DuckDBPyConnection, scan: Scan, codings: Sequence[Coding]

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from incrowd.core.errors import DataError
-from incrowd.domain import Coding
+from incrowd.domain import Categories, Coding
 from incrowd.histogram import Histogram
 from incrowd.sources import Progress, Source
 from incrowd.sources.naming import require_fitting
@@ -40,6 +40,9 @@ MOMENT = (
     r"\s*(\d{4}-\d{1,2}-\d{1,2}([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?)?)"
     r"(Z|[+-]00(:?00)?)?\s*"
 )
+
+WHOSE = "\0whose"
+"""A column that says whose each row is, by numbers without a meaning; it is never published."""
 
 COUNTS, LEFT_OUT, NOBODYS, UNRANKED = range(4)
 """What becomes of a row: it counts, is left out, says not whose it is though it must, or cannot be put in order."""
@@ -78,12 +81,19 @@ class BoundedRows:
         rows: how many rows the table has.
         people: how many people have one.
         left_out: how many rows do not count because their person has others.
+        linked: the histogram with a column more, `WHOSE`, if that was asked for and the engine can.
     """
 
     table: Histogram
     rows: int
     people: int
     left_out: int
+    linked: Histogram | None = None
+
+    @property
+    def telling(self) -> Histogram:
+        """The histogram that tells most: with whose each row is, where that is known."""
+        return self.table if self.linked is None else self.linked
 
 
 @runtime_checkable
@@ -109,23 +119,32 @@ def bound_of(policy: Policy) -> RowBound | None:
 
 
 def count_people(
-    source: Source, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
+    source: Source,
+    codings: Sequence[Coding],
+    bound: RowBound,
+    *,
+    whose: bool = False,
+    progress: Progress | None = None,
 ) -> BoundedRows:
     """The rows of a table that count, whatever engine holds it.
 
-    An engine that only groups and counts is asked for its distinct rows, which are then bounded here.
+    An engine that only groups and counts is asked for its distinct rows, which are then bounded here. With `whose` the
+    result also says which rows are of one person, where rows are bounded here.
 
     Raises:
         DataError: as `Source.count_by`; or a row that must say whose it is does not, or one cannot be put in order.
     """
+    from incrowd.sources.duckdb import DuckDBSource
     from incrowd.sources.fetching import fetching
 
+    if isinstance(source, DuckDBSource):
+        return source.count_people(codings, bound, whose=whose, progress=progress)
     if isinstance(source, CountsPeople):
         return source.count_people(codings, bound, progress=progress)
     kinds = {column.name: column.kind for column in source.columns()}
     known = [coding for coding in codings if coding.column in kinds]  # others are complained about when they are read
     require_fitting(known, [kinds[coding.column] for coding in known])
-    return fetching(source).count_people(codings, bound, progress=progress)
+    return fetching(source).count_people(codings, bound, whose=whose, progress=progress)
 
 
 def require_identifying(bound: RowBound, kinds: Sequence[str]) -> None:
@@ -153,6 +172,7 @@ def bounded(
     codes: Sequence[np.ndarray],
     counts: np.ndarray,
     examples: Examples | None,
+    whose: np.ndarray | None = None,
 ) -> BoundedRows:
     """The rows that count, or the error that says why they could not be found.
 
@@ -164,6 +184,7 @@ def bounded(
         codes: their codes, column by column; without meaning where rows do not count.
         counts: how many they are.
         examples: as in `incrowd.sources.tally.conclude`.
+        whose: whose they are, by any number but 0; 0 if they have no identifier, and each is a person of its own.
 
     Raises:
         DataError: see `count_people`.
@@ -180,8 +201,33 @@ def bounded(
     if number[UNRANKED]:
         raise _unranked(bound, f"has {_rows(number[UNRANKED])} with a value that is neither", number[UNRANKED])
     count = what == COUNTS
-    table = conclude(codings, [code[count] for code in codes], counts[count], examples)
-    return BoundedRows(table, int(counts.sum()), int(people.sum()), number[LEFT_OUT])
+    found, persons = int(counts.sum()), int(people.sum())
+    codes, counts = [code[count] for code in codes], counts[count]
+    if whose is None:
+        return BoundedRows(conclude(codings, codes, counts, examples), found, persons, number[LEFT_OUT])
+    linked = _linked(codings, codes, counts, whose[count], examples)
+    return BoundedRows(linked.marginalise([WHOSE]), found, persons, number[LEFT_OUT], linked)
+
+
+def _linked(
+    codings: Sequence[Coding],
+    codes: Sequence[np.ndarray],
+    counts: np.ndarray,
+    whose: np.ndarray,
+    examples: Examples | None,
+) -> Histogram:
+    """The histogram with whose each row is, people being numbered."""
+    own = np.where(whose == 0, counts, 1)
+    codes = [np.repeat(code, own) for code in codes]
+    _, person = np.unique(whose[whose != 0], return_inverse=True)
+    numbers = np.zeros(int(own.sum()), dtype=np.int64)
+    known = np.repeat(whose != 0, own)
+    numbers[known] = person
+    known_people = int(person.max()) + 1 if len(person) else 0
+    numbers[~known] = known_people + np.arange(np.count_nonzero(~known))
+    everybody = tuple(map(str, range(known_people + int(np.count_nonzero(~known)))))
+    counts = np.where(known, np.repeat(counts, own), 1)
+    return conclude([*codings, Coding(WHOSE, Categories(everybody))], [*codes, numbers], counts, examples)
 
 
 def _unranked(bound: RowBound, why: str, rows: int | None = None) -> DataError:

@@ -171,10 +171,17 @@ class Requirement(ABC):
 
 @dataclass(frozen=True)
 class KAnonymity(Requirement):
-    """Every group has at least k records; if a person may have several of them, so many that it has `people` people."""
+    """Every group has at least k records; if a person may have several of them, so many that it has `people` people.
+
+    Attributes:
+        k: how many.
+        people: how many people that makes, where records are counted and a person may have several.
+        counted: whether people are counted, and not records.
+    """
 
     k: int
     people: int | None = None
+    counted: bool = False
     survives_any_merge: ClassVar[bool] = True
     about_values: ClassVar[bool] = False
 
@@ -184,6 +191,8 @@ class KAnonymity(Requirement):
     @property
     def name(self) -> str:
         """What is required."""
+        if self.counted:
+            return f"groups of at least {self.k} people, counted"
         return f"groups of at least {self.k} records" + (
             "" if self.people is None else f", and so of at least {self.people} people"
         )

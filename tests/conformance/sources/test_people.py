@@ -11,7 +11,7 @@ import pytest
 from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, IntegerRange
 from incrowd.sources import open_source
-from incrowd.sources.people import RowBound, count_people
+from incrowd.sources.people import WHOSE, RowBound, count_people
 
 WARD, AGE = Categories(("surgery", "medicine", "maternity", "other")), IntegerRange(0, 120)
 CODINGS = (Coding("ward", WARD), Coding("age", AGE, missing="keep"))
@@ -190,3 +190,16 @@ def test_any_favours_no_value():
     rows = [(f"p{i}", ward, 40, 1) for i in range(2000) for ward in ("surgery", "medicine")]
     kept, _ = found(open_source(as_table(rows)), RowBound(("patient",), 1, key="k"))
     assert abs(kept["surgery", 40] - 1000) < 150  # seven standard deviations
+
+
+def test_engines_that_can_tell_whose_a_row_is_tell_it_alike(engine):
+    """How many people are in each ward; engines that cannot tell say nothing."""
+    rows = visits()
+    bound = RowBound(("patient",), 50, key="k")
+    result = count_people(engine(as_table(rows)), CODINGS, bound, whose=True)
+    if result.linked is None:
+        pytest.skip("this engine bounds rows by itself, and does not tell whose they are")
+    assert result.linked.marginalise([WHOSE]) == result.table
+    once = result.linked.project(["ward", WHOSE])
+    wards = [WARD.values[code] for code in once["ward"].codes]
+    assert Counter(wards) == Counter(ward for _, ward in {row[:2] for row in rows})

@@ -1,6 +1,7 @@
 """People with several rows: what every mechanism promises them, says of it, and refuses."""
 
 import itertools
+import json
 import math
 from fractions import Fraction
 
@@ -10,6 +11,11 @@ import pytest
 
 from incrowd import api
 from incrowd.core.errors import BudgetError, GuaranteeError, IncrowdError, ParameterError, PolicyError
+from incrowd.core.signing import canonical
+from incrowd.domain import Recode
+from incrowd.hierarchy import Hierarchy, codings
+from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.mechanisms.pram.settle import PramPromise, each_of
@@ -18,7 +24,11 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import solve
 from incrowd.policy import Policy
+from incrowd.recoding.demands import Demand
+from incrowd.recoding.search import search
+from incrowd.releases.pipeline import count_table
 from incrowd.releases.rules import counting, dominates, settled
+from incrowd.sources.people import WHOSE
 from incrowd.theory import crowd, shuffling
 from incrowd.theory.profile import Relation
 from incrowd.theory.randomisation import RetentionReplacement
@@ -238,6 +248,87 @@ def test_one_patient_with_many_visits_is_no_crowd():
     patient = pd.DataFrame({"who": [1] * 200, "sex": ["f"] * 200, "age": [0, 1] * 100, "ill": ["no", "yes"] * 100})
     with pytest.raises(IncrowdError):
         api.release(patient, policy("{mechanism: generalization, require: {k: 50}}", at_most=3))
+
+
+# --- groups of people -----------------------------------------------------------------------------------------------
+
+COUNTED = "{mechanism: generalization, require: {k: 250}}"
+
+
+def test_people_are_counted_in_groups_and_the_counts_are_published(visits, tmp_path):
+    """250 people would need 748 rows if rows were counted; no group of this table has as many."""
+    everything = policy(COUNTED, at_most=12)
+    made = api.release(visits, everything, folder=tmp_path / "r")
+    assert made.certified.promise.requirements == ("groups of at least 250 people, counted",)
+    truth = visits.groupby(["sex", "age"])["who"].nunique()
+    told = {(sex, int(age)): people for sex, age, people in json.loads(made.beside["people.json"])["groups"]}
+    assert told == truth.to_dict()
+    assert 250 <= truth.min() <= visits.groupby(["sex", "age"]).size().max() < 748
+    assert api.verify(tmp_path / "r").valid
+    assert "counted" in made.report.decode()
+    with pytest.raises(IncrowdError):  # one group of all has 1,400 people
+        api.release(visits, policy(COUNTED.replace("250", "1500"), at_most=12))
+
+
+def test_every_table_of_the_lattice_is_judged_by_its_people():
+    """Against counting by hand, on tables in which one person fills groups."""
+    rng = np.random.default_rng(8)
+    levels = (Recode(np.arange(3), ("0", "1", "2")), Recode(np.zeros(3, dtype=np.int64), ("*",)))
+    hierarchies = dict.fromkeys("ab", Hierarchy(levels, 3))
+    judged = set()
+    for _ in range(60):
+        rows = rng.integers(0, 3, (30, 2))
+        whose = rng.integers(0, rng.integers(2, 20), 30)
+        columns = [Column(name, ("0", "1", "2"), rows[:, i]) for i, name in enumerate("ab")]
+        table = Histogram.of([*columns, Column(WHOSE, tuple(map(str, range(20))), whose)])
+        k = int(rng.integers(2, 7))
+        demand = Demand(KAnonymity(k, counted=True), of=(WHOSE,))
+        truth = {
+            node: all(
+                len({int(w) for w, row in zip(whose, rows, strict=True) if shown(row, node) == group}) >= k
+                for group in {shown(row, node) for row in rows}
+            )
+            for node in itertools.product((0, 1), repeat=2)
+        }
+        judged |= set(truth.values())
+        if not any(truth.values()):
+            continue
+        every = search(table, hierarchies, [demand], every=True).every
+        assert {node: bool(every.satisfies[node]) for node in truth} == truth
+    assert judged == {True, False}
+
+
+def shown(row, node):
+    return tuple(0 if level else int(value) for value, level in zip(row, node, strict=True))
+
+
+def test_counts_that_do_not_fit_the_table_are_refused(visits):
+    made = api.release(visits, policy(COUNTED, at_most=12))
+    kind = mechanism_named("generalization")
+    document = json.loads(made.beside["people.json"])
+    for change in (lambda people: 249, lambda people: 10 * people):
+        groups = [[*labels, change(people)] for *labels, people in document["groups"]]
+        forged = canonical({**document, "groups": groups})
+        checks = kind.check_table(made.certified, Publication(made.histogram, {"people.json": forged}))
+        assert not all(check.holds for check in checks)
+
+
+def test_rows_without_an_identifier_are_people_of_their_own():
+    table = pd.DataFrame({"who": [None] * 6 + [1] * 6, "sex": ["f"] * 6 + ["m"] * 6, "age": 0, "ill": "no"})
+    plan = policy("{mechanism: generalization, require: {k: 1}}", at_most=9).changed({("people", "missing"): "own"})
+    made = api.release(table, plan)
+    assert json.loads(made.beside["people.json"])["groups"] == [["f", "0", 6], ["m", "0", 1]]
+
+
+def test_where_nobody_can_tell_whose_a_row_is_enough_rows_are_asked_for(visits):
+    kind, plan = mechanism_named("generalization"), policy(COUNTED.replace("250", "20"))
+    attributes = codings(plan)
+    settings = kind.settle(plan, attributes, 1)
+    table = count_table(visits, plan, attributes, progress=lambda _: None, show_values=False)
+    settings, _ = kind.prepare(settings, table, lambda *_: None)
+    assert [demand.name for demand in settings.demands] == [
+        "groups of at least 58 records, and so of at least 20 people"
+    ]
 
 
 @pytest.mark.parametrize(

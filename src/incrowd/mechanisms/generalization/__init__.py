@@ -55,6 +55,7 @@ class GeneralizationMechanism(
         "that the table published is the publisher's data, made coarser as described",
         "that adversaries know no more than the policy says",
         "that a prior taken from an earlier table is what that table holds",
+        "that groups have as many people as is said, where a person may have several rows",
         "that distances of values are those of the policy's hierarchies, where these are in files",
     )
     in_use = (
@@ -82,6 +83,10 @@ class GeneralizationMechanism(
         from incrowd.mechanisms.generalization.settle import settle
 
         return settle(self.section_in(policy), policy, attributes, copies)
+
+    def counts_people(self, settings: GeneralizationSettled) -> bool:
+        """Where a person may have several rows, k is a number of people."""
+        return settings.counts_people
 
     def prepare(
         self, settings: GeneralizationSettled, table: Histogram, tell: Tell
@@ -131,7 +136,13 @@ class GeneralizationMechanism(
     def check_table(self, certificate: GeneralizationCertificate, published: Publication) -> Iterator[Check]:
         from incrowd.mechanisms.generalization.state import check_table
 
-        return check_table(certificate, published.table)
+        return check_table(certificate, published)
+
+    def beside_names(self, certificate: GeneralizationCertificate) -> Sequence[str]:
+        """How many people the groups have, where they were counted."""
+        from incrowd.mechanisms.generalization.people import FILE
+
+        return () if certificate.mechanism.people is None else (FILE,)
 
     def columns_needed(
         self, certificate: GeneralizationCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
@@ -166,7 +177,7 @@ class GeneralizationMechanism(
     ) -> bytes:
         from incrowd.mechanisms.generalization.report import public_report
 
-        return public_report(policy, settings, published.table, statement, void=void)
+        return public_report(policy, settings, published, statement, void=void)
 
     def internal_files(
         self,

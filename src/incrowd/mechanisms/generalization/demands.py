@@ -16,9 +16,10 @@ from incrowd.mechanisms.generalization.requirements import GroupSize, Tree
 from incrowd.mechanisms.generalization.section import AboutValues, Generalization, named
 from incrowd.recoding.apart import Concerned
 from incrowd.recoding.demands import Demand
+from incrowd.sources.people import WHOSE
 from incrowd.theory.adversaries import Adversary, DirichletPrior
 from incrowd.theory.beliefs import Predicate, Predicates
-from incrowd.theory.requirements import BeliefRatio
+from incrowd.theory.requirements import BeliefRatio, KAnonymity
 
 
 def demands_of(
@@ -29,6 +30,7 @@ def demands_of(
     tree: Callable[[str], Tree],
     hierarchy: Callable[[str], Hierarchy],
     rows: int = 1,
+    counted: bool = False,
 ) -> tuple[Demand, ...]:
     """All that a policy asks for: adversaries first, in the policy's order.
 
@@ -39,6 +41,7 @@ def demands_of(
         tree: the levels of a sensitive column above the one at which it is published.
         hierarchy: that of another column, from its declared values on.
         rows: how many rows one person has at most.
+        counted: whether people are counted then, where that can be told; otherwise enough rows are asked for.
 
     Raises:
         PolicyError: people may have several rows, and something but the size of groups is asked for.
@@ -67,6 +70,9 @@ def demands_of(
         found.append(Demand(ratio, asked_about, None, together, spec.knowing, possible, people))
     for required in release.require:
         if isinstance(required, GroupSize):
+            if rows > 1 and counted and not required.sets:
+                found.append(Demand(KAnonymity(required.k, counted=True), of=(WHOSE,)))
+                continue
             size = required.requirement(rows)
             found += [Demand(size, None, names) for names in required.sets] or [Demand(size)]
             continue
@@ -128,3 +134,11 @@ def _predicates(spec: AdversarySpec, values: Sequence[str]) -> Predicates:
         Predicate(tuple(map(possible.index, spec.left(group, values))), name)
         for name, group in sorted(spec.predicates.items())
     )
+
+
+def by_rows(demand: Demand, rows: int) -> Demand:
+    """The same where nobody can tell whose a row is: enough rows for so many people."""
+    requirement = demand.requirement
+    if not demand.counts_people or not isinstance(requirement, KAnonymity):
+        return demand
+    return Demand(KAnonymity.of_people(requirement.k, rows))

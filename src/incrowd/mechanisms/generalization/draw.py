@@ -27,6 +27,7 @@ from incrowd.mechanisms.base import (
     Made,
     Tell,
 )
+from incrowd.mechanisms.generalization.people import FILE, people_in, to_bytes
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled, Node
 from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.generalization.withstanding import Said, reached, state
@@ -34,6 +35,7 @@ from incrowd.recoding.demands import Demands, Groups, groups_of
 from incrowd.recoding.mondrian import mondrian
 from incrowd.recoding.search import Found, generalize, search
 from incrowd.recoding.utility import information_kept
+from incrowd.sources.people import WHOSE
 from incrowd.theory.beliefs import BeliefAudit
 
 MINIMAL_AMONG, MINIMAL_WORK = 20_000, 200_000_000
@@ -55,6 +57,8 @@ class GeneralizationOutcome:
         levels: the level at which each column is shown, where it is the same for all records.
         found: the search and what it saw; None if recoding is local. For the publisher's eyes only.
         loss: the loss of information of the quasi-identifiers. For the publisher's eyes only.
+        people: how many people each group of the release has, where they are counted.
+        linked: the full table with whose each row is, where people are counted. For the publisher's eyes only.
         near: tables around the one taken, once they have been looked at. For the publisher's eyes only.
     """
 
@@ -62,6 +66,8 @@ class GeneralizationOutcome:
     levels: Mapping[str, int]
     found: Found | None
     loss: float
+    people: Histogram | None = None
+    linked: Histogram | None = None
     near: dict[Node, LatticeTable] = field(default_factory=dict)
 
 
@@ -93,8 +99,14 @@ def run(
         progress=lambda part: tell("searching", part),
     )
     made = generalize(searched, settings.hierarchies, found.levels, settings.demands, suppression=settings.suppression)
+    whose = WHOSE in table.names
     return GeneralizationOutcome(
-        made.published, settings.levels(found.node), found, 1 - information_kept(made.comparison)
+        made.published.marginalise([WHOSE]) if whose else made.published,
+        settings.levels(found.node),
+        found,
+        1 - information_kept(made.comparison),
+        people_in(made.published, settings.quasi) if whose else None,
+        table if whose else None,
     )
 
 
@@ -135,7 +147,8 @@ def look_around(
     """
     # All of them are coarser than where they meet, so that is counted once.
     meet = tuple(map(min, zip(*nodes, strict=True)))
-    searched = settings.searched(table).project([*settings.quasi, *settings.sensitive])
+    hidden = [name for name in table.names if name == WHOSE]
+    searched = settings.searched(table).project([*settings.quasi, *settings.sensitive, *hidden])
     base = searched.recode({n: h.recode(low) for (n, h), low in zip(settings.hierarchies.items(), meet, strict=True)})
     room = Demands(settings.demands, base, settings.suppression).room
     affordable = max(1, cells // max(1, len(base)))
@@ -186,7 +199,12 @@ def _information(node: Node, shown: Histogram, settings: GeneralizationSettings)
 def prepare(
     settings: GeneralizationSettled, table: Histogram, tell: Tell
 ) -> tuple[GeneralizationSettled, GeneralizationOutcome]:
-    """Find the table; what cannot be withstood is refused."""
+    """Find the table; what cannot be withstood is refused.
+
+    Where the table does not say whose each row is, enough rows are asked for.
+    """
+    if settings.counts_people and WHOSE not in table.names:
+        settings = settings.without_people()
     return settings, run(table, settings.generalization, tell)
 
 
@@ -195,7 +213,7 @@ def draw(
 ) -> Made[GeneralizationOutcome, GeneralizationStatement]:
     """Nothing is drawn; all that is promised is looked for once more in what will be published."""
     settings = settled.generalization
-    groups = groups_of(outcome.published, settings.quasi, settings.sensitive)
+    groups = groups_of(outcome.published, settings.quasi, settings.sensitive, outcome.people)
     for demand in settled.demands:
         if groups.failing(demand):
             raise InternalError("the table found does not withstand what it must")
@@ -210,7 +228,8 @@ def draw(
         dropping=settled.dropping,
         persons=settled.persons,
     )
-    return Made(outcome.published, outcome.levels, state(said, reached(settled.demands, groups)), outcome)
+    beside = {} if outcome.people is None else {FILE: to_bytes(outcome.people)}
+    return Made(outcome.published, outcome.levels, state(said, reached(settled.demands, groups)), outcome, beside)
 
 
 def remarks(settings: GeneralizationSettings, table: Histogram, outcome: GeneralizationOutcome) -> Iterator[str]:
@@ -225,6 +244,8 @@ def remarks(settings: GeneralizationSettings, table: Histogram, outcome: General
     if fixed or outcome.loss < _LITTLE or len(table) * len(settings.quasi) > _QUICK:
         return
     searched = settings.searched(table)
+    if any(demand.counts_people for demand in settings.demands):
+        return
     try:
         local = mondrian(searched, settings.hierarchies, settings.demands)
     except IncrowdError:  # names that are the same at two levels, or a requirement that needs all

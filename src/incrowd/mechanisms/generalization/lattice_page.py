@@ -40,7 +40,7 @@ def tables_there_were(
     listed = _every(heights) if settings.size <= _LISTED else sorted({*minimal[:_LISTED], found.node})
     missing = [node for node in listed if node not in looked]
     if missing:
-        looked |= look_around(whole, settings, missing, cells=CELLS)
+        looked |= look_around(whole if outcome.linked is None else outcome.linked, settings, missing, cells=CELLS)
     names = [demand.name for demand in settings.demands]
     nodes = [
         LatticeNode(node, t.keeps, t.left_out is not None, node in minimal, node == found.node)

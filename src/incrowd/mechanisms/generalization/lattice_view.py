@@ -27,7 +27,9 @@ def tables_near(
     """The tables around the one taken, looked at once."""
     if not outcome.near:
         near = sorted(around(found.node, settings.heights), key=lambda node: _steps(node, found.node))
-        outcome.near.update(look_around(table, settings, near, cells=CELLS))
+        outcome.near.update(
+            look_around(table if outcome.linked is None else outcome.linked, settings, near, cells=CELLS)
+        )
     return dict(outcome.near)
 
 

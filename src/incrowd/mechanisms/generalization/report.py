@@ -13,7 +13,7 @@ from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, exactly, number, number_up, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.generalization.beliefs_page import (
     adversary,
     group_sizes,
@@ -25,6 +25,7 @@ from incrowd.mechanisms.generalization.draw import GeneralizationOutcome
 from incrowd.mechanisms.generalization.lattice_page import tables_there_were
 from incrowd.mechanisms.generalization.lattice_view import lattice_json
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
+from incrowd.mechanisms.generalization.state import people_beside
 from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
@@ -41,7 +42,7 @@ _KIND = "The promise is a property of this table, which anyone can find out agai
 def public_report(
     policy: Policy,
     settled: GeneralizationSettled,
-    published: Histogram,
+    publication: Publication,
     statement: GeneralizationStatement,
     *,
     void: str | None,
@@ -51,12 +52,12 @@ def public_report(
     Args:
         policy: what was asked for.
         settled: what is promised.
-        published: the release.
+        publication: the release.
         statement: what it says of itself.
         void: why nothing is promised, if so.
     """
-    settings = settled.generalization
-    groups = groups_of(published, settings.quasi, settings.sensitive)
+    settings, published = settled.generalization, publication.table
+    groups = groups_of(published, settings.quasi, settings.sensitive, people_beside(publication, settings.quasi))
     if any(groups.failing(demand) for demand in settled.demands):
         raise InternalError("a report was asked for on a table that does not withstand what it must")
     feared = [demand for demand in settled.demands if demand.belief is not None]
@@ -68,6 +69,7 @@ def public_report(
         PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions, _KIND))),
     ]
     sizes = groups.shown.counts
+    least = sizes if groups.people is None else groups.people
     facts = [
         *(
             Fact(
@@ -79,7 +81,7 @@ def public_report(
         ),
         Fact("records", number(published.total), "published"),
         Fact("groups", number(len(sizes)), "of people who look alike"),
-        Fact("smallest group", number(int(sizes.min())), "records"),
+        Fact("smallest group", number(int(least.min())), "records" if groups.people is None else "people"),
     ]
     who = "everyone whom its publisher fears" if feared else "what its publisher asks of it"
     lead = (
@@ -259,7 +261,7 @@ def internal_report(
     settings, outcome = settled.generalization, made.outcome
     if not isinstance(outcome, GeneralizationOutcome):
         raise InternalError("a report was asked for on another mechanism's outcome")
-    groups = groups_of(made.published, settings.quasi, settings.sensitive)
+    groups = groups_of(made.published, settings.quasi, settings.sensitive, outcome.people)
     left_out = table.total - made.published.total
     sections = [
         PageSection("rules", "What this page is for", tuple(_rules())),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.declared import tree_above
 from incrowd.mechanisms.generalization.adversaries import AdversarySpec, EarlierTable
-from incrowd.mechanisms.generalization.demands import demands_of
+from incrowd.mechanisms.generalization.demands import by_rows, demands_of
 from incrowd.mechanisms.generalization.requirements import GroupSize
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.withstanding import notion
@@ -131,6 +131,16 @@ class GeneralizationSettled:
         """Adversaries and requirements."""
         return self.generalization.demands
 
+    @property
+    def counts_people(self) -> bool:
+        """Whether people are counted where a person may have several rows, instead of asking for enough rows."""
+        return any(demand.counts_people for demand in self.demands)
+
+    def without_people(self) -> GeneralizationSettled:
+        """The same where nobody can tell whose a row is."""
+        demands = tuple(by_rows(demand, self.persons.at_most) for demand in self.demands)
+        return replace(self, generalization=replace(self.generalization, demands=demands))
+
 
 def settle(
     release: Generalization, policy: Policy, attributes: Sequence[CodedAttribute], copies: int
@@ -171,6 +181,7 @@ def settle(
         tree=tree,
         hierarchy={a.name: a.hierarchy for a in attributes}.__getitem__,
         rows=policy.rows_per_person,
+        counted=release.recoding != "local",
     )
     settings = GeneralizationSettings(
         attributes=tuple(attributes),

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import (
     Check,
+    Publication,
     all_columns,
     published_attributes,
     section_of,
@@ -19,6 +22,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.declared import are_levels, check_labels, held_columns
 from incrowd.mechanisms.generalization.adversaries import MISSING
 from incrowd.mechanisms.generalization.demands import demands_of
+from incrowd.mechanisms.generalization.people import FILE, read_people
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
 from incrowd.mechanisms.generalization.stated import GeneralizationCertificate, GeneralizationStatedPromise
@@ -77,19 +81,35 @@ def settled_again(certificate: GeneralizationCertificate) -> GeneralizationSettl
     return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping, said.persons)
 
 
-def check_table(certificate: GeneralizationCertificate, table: Histogram) -> Iterator[Check]:
+def check_table(certificate: GeneralizationCertificate, published: Publication) -> Iterator[Check]:
     """Every group withstands every adversary and keeps every requirement."""
-    said = _said(certificate)
+    said, table = _said(certificate), published.table
     quasi = [name for name in table.names if name not in said.labels]
     if not table.total:
         yield Check("the table holds records", holds=False, detail="it is empty")
         return
-    groups = groups_of(table, quasi, list(said.labels))
+    people = people_beside(published, quasi)
+    if people is not None:
+        rows = table.project(quasi)
+        same = [c.codes.tolist() for c in rows.columns] == [c.codes.tolist() for c in people.columns]
+        yield Check("every group of the table says how many people it has", same, "others do")
+        if not same:
+            return
+        most = said.persons.at_most
+        possible = bool(np.all((people.counts <= rows.counts) & (rows.counts <= most * people.counts)))
+        yield Check(f"no person has more than {most} rows in a group", possible, "rows and people do not fit together")
+    groups = groups_of(table, quasi, list(said.labels), people)
     for demand in said.demands:
         failing = groups.failing(demand)
         yield Check(f"the table has {demand.name}", failing == 0, f"{failing} groups fail")
     stated = _beliefs(certificate.promise)
     yield Check("the belief ratios are the table's", reached(said.demands, groups) == stated, "they are others")
+
+
+def people_beside(published: Publication, quasi: Sequence[str]) -> Histogram | None:
+    """How many people each group has, if that is published."""
+    content = published.beside.get(FILE)
+    return None if content is None else read_people(content, [(name, published.table[name].labels) for name in quasi])
 
 
 def _beliefs(promise: GeneralizationStatedPromise) -> list[Beliefs]:
@@ -123,7 +143,13 @@ def _said(certificate: GeneralizationCertificate) -> Said:
     return Said(
         release=release,
         demands=demands_of(
-            release, labels, seen=seen.__getitem__, tree=tree, hierarchy=hierarchy, rows=persons.at_most
+            release,
+            labels,
+            seen=seen.__getitem__,
+            tree=tree,
+            hierarchy=hierarchy,
+            rows=persons.at_most,
+            counted=mechanism.people == "counted",
         ),
         labels=labels,
         levels=mechanism.levels,

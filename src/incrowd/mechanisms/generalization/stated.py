@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from incrowd.mechanisms.certificate import Certificate, Many, Number, Part, StatedMechanism, StatedPromise, Statement
 
@@ -64,9 +64,20 @@ class GeneralizationStatedMechanism(StatedMechanism):
     )
     levels_chosen: Many[str] = Field(description="The columns whose levels were chosen by looking at the table.")
     adversaries: Many[StatedAdversary] = Field(description="Whom it is to withstand.")
+    people: Literal["counted"] | None = Field(
+        default=None,
+        description="`counted` if a person may have several rows and `people.json` says how many people each group "
+        "has. Else left out: rows are counted.",
+        json_schema_extra={"left_out": True},
+    )
     trees: dict[str, Many[Many[int]]] = Field(
         description="For t-closeness with hierarchical distances: the levels of the sensitive column's hierarchy."
     )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Where rows are counted nothing is said of people, as before they could be."""
+        return {key: item for key, item in handler(self).items() if key != "people" or item is not None}
 
 
 GeneralizationCertificate = Certificate[GeneralizationStatedPromise, GeneralizationStatedMechanism]

@@ -29,7 +29,6 @@ from incrowd.theory.requirements import BeliefRatio
 T = TypeVar("T")
 NOTION = "belief ratio (epsilon-privacy against realistic adversaries; not differential privacy)"
 ONLY_GROUPS = "requirements on every group (not differential privacy)"
-RELATION = "one person in or out of the table"
 
 
 class Beliefs(NamedTuple):
@@ -94,7 +93,7 @@ def state(said: Said, beliefs: Sequence[Beliefs]) -> GeneralizationStatement:
     others = [demand for demand in said.demands if demand.belief is None]
     promise = GeneralizationStatedPromise(
         notion=notion(said.demands),
-        relation=RELATION,
+        relation=f"{said.persons.unit} in or out of the table",
         adversaries=tuple(
             Withstood(
                 name=belief.against,
@@ -118,6 +117,7 @@ def state(said: Said, beliefs: Sequence[Beliefs]) -> GeneralizationStatement:
         adversaries=tuple(
             _described(said, number, str(demand.sensitive), belief) for number, (demand, belief) in enumerate(feared)
         ),
+        people="counted" if any(demand.counts_people for demand in said.demands) else None,
         trees={name: tuple(tuple(level) for level in tree) for name, tree in said.trees.items()},
     )
     return Statement(promise, mechanism, assumptions(said))

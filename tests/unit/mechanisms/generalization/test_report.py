@@ -12,6 +12,7 @@ from incrowd import api
 from incrowd.core.errors import InternalError
 from incrowd.core.numbers import exactly, number, number_down, number_up
 from incrowd.hierarchy import codings
+from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.generalization import draw as generalization
 from incrowd.mechanisms.generalization import lattice_page as lattice_tables
 from incrowd.mechanisms.generalization import lattice_view
@@ -94,7 +95,7 @@ def test_the_public_one_is_made_of_public_things_only(made, people):
     plan = Policy.from_text(POLICY % RELEASE)
     settled = MECHANISMS["generalization"].settle(plan, codings(plan), 1)
     statement = kind.state(kind._said(made.certified), kind._beliefs(made.certified.promise))
-    page = generalization_report.public_report(plan, settled, made.histogram, statement, void=None)
+    page = generalization_report.public_report(plan, settled, Publication(made.histogram), statement, void=None)
     assert with_verdict(page, public_block(verdict(plan, made.histogram, statement))) == made.report
 
 
@@ -161,7 +162,7 @@ def test_a_table_that_fails_gets_no_report(made):
     settled = MECHANISMS["generalization"].settle(plan, codings(plan), 1)
     statement = kind.state(kind._said(made.certified), kind._beliefs(made.certified.promise))
     with pytest.raises(InternalError):
-        generalization_report.public_report(plan, settled, made.histogram, statement, void=None)
+        generalization_report.public_report(plan, settled, Publication(made.histogram), statement, void=None)
 
 
 def test_without_adversaries_there_is_nothing_about_beliefs(people):
