@@ -5,13 +5,17 @@ A test fails when one of them no longer says what the code says.
 
 from __future__ import annotations
 
+import re
 import runpy
+from dataclasses import fields
 from pathlib import Path
 
 import click
 
 from incrowd.cli import VERBS, incrowd
 from incrowd.core.errors import CODES
+from incrowd.mechanisms.described import Described
+from incrowd.mechanisms.registry import MECHANISMS
 
 HERE = Path(__file__).parent
 NOTE = "<!-- Written by docs/reference.py from the code; change the code, then run `make reference`. -->\n\n"
@@ -66,9 +70,66 @@ def _sections(command: click.Command, path: str, parent: click.Context) -> list[
     return [f"\n{'#' * path.count(' ')}# `{path}`\n\n```text\n{command.get_help(context)}\n```\n"]
 
 
+def mechanisms_for_whom() -> str:
+    """The README's table: which mechanism for whom."""
+    rows = [
+        f"| {_called(name, one, 'docs/')} | {_from_root(one.whom)} | {one.promises} | {one.not_promised} |\n"
+        for name, one in _described()
+    ]
+    return "| mechanism | for | promises | does not promise |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def mechanisms_side_by_side() -> str:
+    """The table of docs/guarantees.md: one column for each mechanism and variant."""
+    each = _described()
+    head = "| | " + " | ".join(_called(name, one) for name, one in each) + " |\n" + "|---" * (len(each) + 1) + "|\n"
+    rows = [part for part in fields(Described) if "row" in part.metadata]
+    return head + "".join(
+        f"| {part.metadata['row']} | " + " | ".join(getattr(one, part.name) for _, one in each) + " |\n"
+        for part in rows
+    )
+
+
+def mechanisms_of_several_rows() -> str:
+    """What is promised to people with several rows each."""
+    rows = [f"| `{name}` | {mechanism.described[0].several_rows} |\n" for name, mechanism in MECHANISMS.items()]
+    return "| mechanism | with m rows |\n|---|---|\n" + "".join(rows)
+
+
+def _described() -> list[tuple[str, Described]]:
+    return [(name, one) for name, mechanism in MECHANISMS.items() for one in mechanism.described]
+
+
+def _called(name: str, one: Described, folder: str = "") -> str:
+    variant = f", `{one.keys}`" if one.keys else ""
+    return f"[`{name}`]({folder}{one.page}){variant}"
+
+
+def _from_root(text: str) -> str:
+    return re.sub(r"\]\((?=[a-z-]+\.md)", "](docs/", text)
+
+
+TABLES = {
+    ("README.md", "which mechanism for whom"): mechanisms_for_whom,
+    ("docs/guarantees.md", "side by side"): mechanisms_side_by_side,
+    ("docs/guarantees.md", "several rows"): mechanisms_of_several_rows,
+}
+"""Tables within pages, each between a comment with its name and an end mark."""
+
+
+def with_table(page: str, name: str, table: str) -> str:
+    """A page with a table of this name put in its place."""
+    mark = f"<!-- registry: {name} -->\n"
+    before, _, rest = page.partition(mark)
+    return before + mark + table + rest[rest.index("<!-- end -->") :]
+
+
 PAGES = {"errors.md": errors_page, "commands.md": commands_page, "certificate.md": certificate_page}
 
 if __name__ == "__main__":
+    for (file, name), make in TABLES.items():
+        place = HERE.parent / file
+        place.write_text(with_table(place.read_text(encoding="utf-8"), name, make()), encoding="utf-8")
     for file, page in PAGES.items():
         (HERE / file).write_text(page(), encoding="utf-8")
     for file, draw in runpy.run_path(str(HERE / "pictures.py"))["PICTURES"].items():

@@ -28,6 +28,7 @@ from incrowd.mechanisms.certificate import (
     Statement,
     Together,
 )
+from incrowd.mechanisms.described import Described
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.policy.release import ReleaseSection
 
@@ -210,6 +211,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """Its name for people."""
     summary: ClassVar[str]
     """What it does and promises, in one or two sentences."""
+    described: ClassVar[tuple[Described, ...]]
+    """What the documentation's tables say of it and of its variants."""
     form: ClassVar[tuple[FormField, ...]]
     """The keys that a form offers."""
     start: ClassVar[Mapping[str, Any]]

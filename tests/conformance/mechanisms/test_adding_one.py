@@ -9,6 +9,7 @@ from pathlib import Path
 
 import incrowd
 
+ROOT = Path(__file__).parents[3]
 SECTION = '''
 """`mechanism: threshold`: publish what at least k records share. For a test; it promises nothing."""
 
@@ -37,7 +38,8 @@ MECHANISM = '''
 
 from __future__ import annotations
 
-from incrowd.mechanisms.base import Check, FormField, Made, Mechanism, all_columns
+from incrowd.mechanisms.base import Check, ComparedAs, ComparedSection, FormField, Made, Mechanism, all_columns
+from incrowd.mechanisms.described import Described
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates
 from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.threshold.section import Threshold
@@ -51,6 +53,14 @@ class ThresholdMechanism(Mechanism):
     title, summary, form, start = "Threshold", "For a test.", (FormField("k", "k"),), {"k": "5"}
     section, claimed, policy_note = Threshold, ("everything",), "# As it was carried out.\\n"
     certificate = Certificate[StatedPromise, ThresholdStated]
+    described = (Described("limits.md", "a test", *["nothing"] * 13),)
+    compared_as = ComparedAs("threshold", lambda epsilon, delta: "nothing", "The threshold promises nothing.")
+
+    def comparable(self, epsilon, delta, sizes, records):
+        yield ComparedSection({"k": 2})
+
+    def in_short(self, settings):
+        return f"k = {settings}"
 
     def settle(self, policy, attributes, copies):
         return self.section_in(policy).k
@@ -118,6 +128,10 @@ from pathlib import Path
 import pandas as pd
 from incrowd import api
 from incrowd.policy import Policy
+import runpy
+
+reference = runpy.run_path(sys.argv[2])
+compared = api.compare(api.look_at(pd.DataFrame({"sex": ["f"] * 50 + ["m"] * 20})), epsilons=[1.0], runs=1)
 
 TEXT = """
 incrowd: 1
@@ -143,6 +157,8 @@ print(json.dumps({
     "failed": [check.name for check in found.checks if not check.holds],
     "estimate": [row.estimate for row in api.estimate(sys.argv[1], by=["sex"]).rows],
     "form": api.mechanism_forms()["threshold"]["fields"],
+    "compared": {one.mechanism: one.settings for one in compared.figures}["threshold"],
+    "readme": "| [`threshold`](docs/limits.md) | a test |" in reference["mechanisms_for_whom"](),
     "schema": "Threshold" in Policy.json_schema()["$defs"],
     "certificate": "ThresholdCertificate" in api.certificate_schema()["$defs"],
     "files": files(sys.argv[1]),
@@ -172,7 +188,7 @@ def test_one_folder_and_one_line(tmp_path):
     )
     registry.write_text(lines, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-c", USE, str(tmp_path / "out")],
+        [sys.executable, "-c", USE, str(tmp_path / "out"), str(ROOT / "docs" / "reference.py")],
         env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},
         capture_output=True,
         text=True,
@@ -184,6 +200,8 @@ def test_one_folder_and_one_line(tmp_path):
         "failed": [],
         "estimate": [5],
         "form": [["k", "k"]],
+        "compared": "k = 2",
+        "readme": True,
         "schema": True,
         "certificate": True,
         "files": ["certificate.json", "notes/k.txt", "report.html", "shown.parquet"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from incrowd.mechanisms.base import Check, FormField, Made, Mechanism, Publication, Tell, all_columns
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.generalization.described import DESCRIBED
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.stated import (
     GeneralizationCertificate,
@@ -49,6 +50,7 @@ class GeneralizationMechanism(
     editor = "requirements"
     looked_at_first = "groups"
     several_rows = True
+    described = DESCRIBED
     section = Generalization
     certificate = GeneralizationCertificate
     claimed = (

@@ -19,6 +19,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.pram.described import DESCRIBED
 from incrowd.mechanisms.pram.section import Pram
 from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramCertificate, PramStatement
 
@@ -55,6 +56,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         "The randomised table is (ε, δ)-differentially private for replacing one record, if it is shuffled and has as "
         "many records as stated; each record alone has the much larger local ε.",
     )
+    described = DESCRIBED
     section = Pram
     certificate = PramCertificate
     claimed = (

@@ -20,6 +20,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.sample.described import DESCRIBED
 from incrowd.mechanisms.sample.section import Sample
 from incrowd.mechanisms.sample.stated import (
     SampleCertificate,
@@ -62,6 +63,7 @@ class SampleMechanism(
         "The plain sample's promise is about this table alone, for replacing one record, and the rate was found by "
         "looking at the table. With probability δ the sample keeps nothing of it. It is the weakest of all.",
     )
+    described = DESCRIBED
     section = Sample
     certificate = SampleCertificate
     claimed = (

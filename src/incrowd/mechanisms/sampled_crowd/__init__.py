@@ -20,6 +20,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.sampled_crowd.described import DESCRIBED
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdCertificate,
@@ -72,6 +73,7 @@ class SampledCrowdMechanism(
         lambda epsilon, delta: f"({number(epsilon)}, {number(delta)})-differential privacy, add/remove",
         "The sampled crowd is (ε, δ)-differentially private for adding or removing one record, on any table.",
     )
+    described = DESCRIBED
     section = SampledCrowd
     certificate = CrowdCertificate
     claimed = (

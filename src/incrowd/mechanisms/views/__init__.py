@@ -19,6 +19,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.views.described import DESCRIBED
 from incrowd.mechanisms.views.section import Views
 from incrowd.mechanisms.views.stated import (
     ViewsCertificate,
@@ -65,6 +66,7 @@ class ViewsMechanism(
         "view carries come from a model of all of them.",
         {"by": "noise"},
     )
+    described = DESCRIBED
     section = Views
     certificate = ViewsCertificate
     claimed = (
