@@ -34,7 +34,7 @@ SHOWN = (
     ("thinning", "10⁸ records over 10⁶ cells, 0.1"),
     ("thinning", "Zipf: 10⁸ records over 10⁶ cells, 0.1"),
     ("rivals", "search, k"),
-    ("rivals", "Mondrian"),
+    ("rivals", "Mondrian, binary"),
     ("startup", "plan"),
 )
 """The rows of the first table of docs/cost.md: a benchmark, and the key of a row."""

@@ -33,10 +33,11 @@ from bench.measuring import Row, Spent, in_turns, main, seconds
 from bench.tables import census, load, new_folder, table_folder
 from incrowd import api
 from incrowd.domain import Categories, Coding
-from incrowd.hierarchy import Hierarchy
+from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.hierarchy.tree import assemble, in_order
 from incrowd.histogram import Histogram
-from incrowd.recoding.mondrian import mondrian
+from incrowd.recoding.boxes import Sets, Splits
+from incrowd.recoding.mondrian import Local, mondrian
 from incrowd.recoding.search import Demand, Found, generalize, search
 from incrowd.theory import requirements as needs
 from incrowd.theory import syntactic
@@ -340,24 +341,42 @@ def _local(who: People, rivals: Rivals) -> Iterator[Row]:
     asked = {"path": who.file, "quasi": who.quasi, "numbers": who.numbers, "sensitive": who.sensitive, "k": k}
     theirs = rivals.ask("anonypy", save_as=made, **asked)
     demands = [Demand(needs.KAnonymity(k))]
-    local = mondrian(*who.counted(), demands)
-    for file in (made, written(local.published)):
-        kept = rivals.ask("measures", path=file, quasi=who.quasi, sensitive=who.sensitive, names=["k"])["result"]["k"]
-        assert kept >= k, kept
-
-    def whole() -> pa.Table:
-        return mondrian(*who.counted(), demands).published.expand()
-
-    took = in_turns({"ours": whole}, 3)["ours"]
     lost = spread(who, made)
-    figures = {"our loss": local.loss, "its loss": lost, "our groups": local.groups, "its seconds": theirs["seconds"]}
-    name = f"Mondrian, {who.name}, k = {k}"
-    note = (
-        f"not the same outcome, so no ratio: anonypy ({seconds(theirs['seconds'])}, once, cold) shows exactly the sets "
-        "and ranges of values that occur in a group, ours shows nodes of the hierarchies, which tell nobody who is "
-        "missing"
-    )
-    yield Row("Mondrian", name, took, figures=figures, note=note)
+    shown = {
+        "hierarchy": "ours shows nodes of the hierarchies",
+        "binary": "ours shows ranges and unions, whether or not all of their values occur",
+    }
+    for splits, ours in shown.items():
+        whole = partial(recode_locally, who, demands, splits)
+        local = whole()
+        for file in (made, written(local.published)):
+            asked_of = {"path": file, "quasi": who.quasi, "sensitive": who.sensitive, "names": ["k"]}
+            kept = rivals.ask("measures", **asked_of)["result"]["k"]
+            assert kept >= k, kept
+        took = in_turns({"ours": lambda whole=whole: whole().published.expand()}, 3)["ours"]
+        figures = {
+            "our loss": local.loss,
+            "its loss": lost,
+            "our groups": local.groups,
+            "its seconds": theirs["seconds"],
+        }
+        note = (
+            f"not the same outcome, so no ratio: anonypy ({seconds(theirs['seconds'])}, once, cold) shows exactly the "
+            f"sets and ranges of values that occur in a group, {ours}"
+        )
+        yield Row(
+            f"Mondrian, {splits}", f"local recoding, {splits}, {who.name}, k = {k}", took, figures=figures, note=note
+        )
+
+
+def recode_locally(who: People, demands: Sequence[Demand], splits: Splits) -> Local:
+    """Counting, and the local recoding."""
+    table, trees = who.counted()
+    columns = []
+    for name, tree in trees.items():
+        coding = Coding(name, Categories(tree.levels[0].labels))
+        columns.append(Sets(CodedAttribute(name, coding, tree), splits, name in who.numbers, table.tallies[name]))
+    return mondrian(table, columns, demands)
 
 
 def spread(who: People, file: str) -> float:

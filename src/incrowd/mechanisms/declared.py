@@ -6,16 +6,19 @@ stands in a certificate by its digest only, so what it says must be taken on tru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from incrowd.core.signing import canonical
 from incrowd.hierarchy import Hierarchy, codings
-from incrowd.mechanisms.base import Check, published_attributes
+from incrowd.mechanisms.base import Check, Publication, published_attributes
 from incrowd.mechanisms.certificate import AnyCertificate, Together
 from incrowd.mechanisms.promises import MOST_COPIES
 from incrowd.policy import Attribute, LabelFile, ListFile, Policy, Taxonomy, TreeFile
-from incrowd.recoding.mondrian import node_labels
+from incrowd.recoding.mapping import MAPPING, read_tree
+
+UNREADABLE = (ValueError, KeyError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
+"""What a file beside a release may raise if it is something else."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +41,6 @@ class Held:
         if level and not self.whole:
             return True
         return 0 <= level <= self.hierarchy.height and self._are(labels, self.hierarchy.recode(level).labels)
-
-    def has_nodes(self, labels: Sequence[str | None]) -> bool:
-        """Whether these may be the labels of local recoding, which shows all levels side by side."""
-        return not self.whole or self._are(labels, node_labels(self.hierarchy))
 
     def _are(self, labels: Sequence[str | None], own: Sequence[str | None]) -> bool:
         return list(own) == list(labels) if self.in_order else len(own) == len(labels) and set(own) == set(labels)
@@ -105,17 +104,41 @@ def check_labels(certificate: AnyCertificate, held: Mapping[str, Held], apart: C
     """Whether the labels are those of the policy's domains and hierarchies at the stated levels, where it has them.
 
     Args:
-        certificate: which states levels and labels. A column without a level is recoded locally.
+        certificate: which states levels and labels. A column without a level has those of a mapping.
         held: what the certificate's policy holds.
         apart: columns whose labels are looked at elsewhere.
     """
     levels = certificate.mechanism.levels
     same = all(
-        held[name].has(labels, levels[name]) if name in levels else held[name].has_nodes(labels)
+        held[name].has(labels, levels[name])
         for name, labels in certificate.labels.items()
-        if name in held and name not in apart
+        if name in held and name in levels and name not in apart
     )
     return Check("the labels are the policy's at the stated levels, where it lists them", same, "they are others")
+
+
+def check_mapping(certificate: AnyCertificate, published: Publication, names: Sequence[str]) -> Iterator[Check]:
+    """Whether a tree of boxes stands beside the table, whose leaves the table shows.
+
+    Args:
+        certificate: whose policy lists the values, and which states the labels.
+        published: the table and the files beside it.
+        names: the columns that the mapping is about.
+    """
+    try:
+        tree = read_tree(published.beside[MAPPING])
+    except UNREADABLE:
+        yield Check("the boxes are disjoint and cover the domain", holds=False, detail="the mapping cannot be read")
+        return
+    yield Check("the boxes are disjoint and cover the domain", holds=True)
+    held = held_columns(certificate)
+    same = [c.name for c in tree.columns] == list(names)
+    same = same and all(held[c.name].has(c.base, 0) for c in tree.columns if c.name in held)
+    yield Check("the mapping is for the policy's columns and values", same, "others")
+    labels = same and all(tuple(certificate.labels[c.name]) == c.labels for c in tree.columns)
+    yield Check("the labels are those of the mapping", labels, "they are others")
+    boxes = labels and bool((tree.places(published.table) >= 0).all())
+    yield Check("every record is in a box of the mapping", boxes, "one is not")
 
 
 def says_together(certificate: AnyCertificate, meaning: Callable[[int], Together | None]) -> bool:

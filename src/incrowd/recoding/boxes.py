@@ -1,7 +1,7 @@
 """Boxes: one set of values per column; and the public ways in which a column's set may be split.
 
-A split is a function of the policy and of what has been published before (the noisy one-way table of the column), never
-of the data. Two kinds are offered:
+In a private tree, a split is a function of the policy and of what has been published before (the noisy one-way table of
+the column), never of the data. Two kinds are offered:
 
 - `hierarchy`: a set is a node of the column's hierarchy, and falls apart into its children (numbers, dates and bins
   without a hierarchy are cut as in `binary`: all their values at once would be too many parts);
@@ -24,6 +24,7 @@ import numpy as np
 from incrowd.domain import Categories, Coding
 from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.hierarchy.runs import run_names
+from incrowd.policy import Ordinal, Policy
 
 Splits = Literal["hierarchy", "binary"]
 Values = tuple[int, ...]
@@ -39,6 +40,13 @@ def in_order(coding: Coding) -> bool:
     return not isinstance(values[0], str | bool) and list(values) == sorted(values)
 
 
+def ordered_columns(policy: Policy, attributes: Sequence[CodedAttribute]) -> frozenset[str]:
+    """The names of columns in order: by their values, or by an ordinal hierarchy."""
+    return frozenset(
+        a.name for a in attributes if in_order(a.coding) or isinstance(policy.attributes[a.name].hierarchy, Ordinal)
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Sets:
     """The sets of one column that a tree has come across: each has a number, and the first is everything."""
@@ -47,7 +55,7 @@ class Sets:
     splits: Splits
     ordered: bool
     marginal: np.ndarray
-    """The noisy one-way table by base code, nothing below zero."""
+    """The one-way table by base code, nothing below zero: with noise, where the sets are to be private."""
 
     def __post_init__(self) -> None:
         self.number(tuple(range(self.size)))
@@ -96,31 +104,28 @@ class Sets:
     def ways(self, number: int) -> list[tuple[int, ...]]:
         """The ways to split a set, each as the sets that it falls apart into; none if it cannot be split."""
         if number not in self._ways:
-            ways = self._split(self.values[number]) if len(self.values[number]) > 1 else []
-            self._ways[number] = [tuple(map(self.number, parts)) for parts in ways]
+            self._ways[number] = self.ways_by(number, self.marginal)
         return self._ways[number]
 
-    def _split(self, values: Values) -> list[list[Values]]:
+    def ways_by(self, number: int, masses: np.ndarray) -> list[tuple[int, ...]]:
+        """The same by another one-way table."""
+        ways = self._split(self.values[number], masses) if len(self.values[number]) > 1 else []
+        return [tuple(map(self.number, parts)) for parts in ways]
+
+    def _split(self, values: Values, masses: np.ndarray) -> list[list[Values]]:
         groups = groups_within(self.attribute.hierarchy, values)
         if self.splits == "hierarchy" and not (self.ordered and self.attribute.hierarchy.height == 1):
             return [groups]
         declared = len(self.attribute.coding.domain.labels)
         inside, beyond = [(v,) for v in values if v < declared], [(v,) for v in values if v >= declared]
         if self.ordered and inside:
-            return [[*(inside if len(inside) == 1 else self._halves(inside)), *beyond]]
+            return [[*(inside if len(inside) == 1 else _halves(inside, masses)), *beyond]]
         if len(groups) == 2:
             return [groups]
-        masses = [float(self.marginal[list(group)].sum()) for group in groups]
-        largest = int(np.argmax(masses))
+        largest = int(np.argmax([float(masses[list(group)].sum()) for group in groups]))
         rest = [group for i, group in enumerate(groups) if i != largest]
-        halves = self._halves(groups)
+        halves = _halves(groups, masses)
         return [[groups[largest], _joined(rest)]] + ([halves] if groups[largest] not in halves else [])
-
-    def _halves(self, groups: Sequence[Values]) -> list[Values]:
-        """Cut where the noisy one-way table has half on either side, as nearly as can be."""
-        upto = np.cumsum([float(self.marginal[list(group)].sum()) for group in groups])
-        cut = 1 + int(np.argmin(np.abs(upto[:-1] - upto[-1] / 2))) if upto[-1] > 0 else len(groups) // 2
-        return [_joined(groups[:cut]), _joined(groups[cut:])]
 
     def labels(self, numbers: Sequence[int]) -> list[str | None]:
         """The names of some sets, all different; None is the missing value alone."""
@@ -134,6 +139,13 @@ class Sets:
                 label = f"{name} ({again})"
             found.append(label)
         return found
+
+
+def _halves(groups: Sequence[Values], masses: np.ndarray) -> list[Values]:
+    """Cut where the one-way table has half on either side, as nearly as can be."""
+    upto = np.cumsum([float(masses[list(group)].sum()) for group in groups])
+    cut = 1 + int(np.argmin(np.abs(upto[:-1] - upto[-1] / 2))) if upto[-1] > 0 else len(groups) // 2
+    return [_joined(groups[:cut]), _joined(groups[cut:])]
 
 
 def _joined(groups: Sequence[Values]) -> Values:

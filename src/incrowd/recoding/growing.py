@@ -130,7 +130,7 @@ class Noiseless:
 
 
 @dataclass
-class _Open:
+class OpenBox:
     """A box while the tree grows.
 
     Attributes:
@@ -150,7 +150,7 @@ class _Open:
 
 
 @dataclass(frozen=True, eq=False)
-class _Option:
+class Option:
     """A column's split of one set, with the whole numbers that its score is made of."""
 
     parts: tuple[int, ...]
@@ -173,9 +173,9 @@ class Lines:
     def __init__(self, columns: Sequence[Sets], growth: Growth) -> None:
         self.columns, self.growth = columns, growth
         self.lines = [(place, way) for place, sets in enumerate(columns) for way in range(sets.most_ways)]
-        self._known: dict[tuple[int, int], _Option | None] = {}
+        self._known: dict[tuple[int, int], Option | None] = {}
 
-    def of(self, line: int, box: _Open) -> _Option | None:
+    def of(self, line: int, box: OpenBox) -> Option | None:
         """How a box is split along a line; None if it cannot be."""
         place, way = self.lines[line]
         key = (line, box.sets[place])
@@ -183,17 +183,19 @@ class Lines:
             self._known[key] = self._made(place, way, box.sets[place])
         return self._known[key]
 
-    def _made(self, place: int, way: int, number: int) -> _Option | None:
+    def _made(self, place: int, way: int, number: int) -> Option | None:
         sets = self.columns[place]
         ways = sets.ways(number)
-        if way >= len(ways):
-            return None
-        parts = ways[way]
+        return self.made(place, number, ways[way], sets.marginal) if way < len(ways) else None
+
+    def made(self, place: int, number: int, parts: tuple[int, ...], masses: NDArray[np.float64]) -> Option:
+        """What a split of a set into parts is worth, if the records lie like this one-way table."""
+        sets = self.columns[place]
         part_of = np.zeros(sets.size, dtype=np.int64)
         for j, part in enumerate(parts):
             part_of[list(sets.values[part])] = j
-        masses = np.array([float(sets.marginal[list(sets.values[part])].sum()) for part in parts])
-        shares = masses / masses.sum() if masses.sum() > 0 else np.full(len(parts), 1 / len(parts))
+        within = np.array([float(masses[list(sets.values[part])].sum()) for part in parts])
+        shares = within / within.sum() if within.sum() > 0 else np.full(len(parts), 1 / len(parts))
         positive = shares[shares > 0]
         spread = max(_LEAST_ENTROPY, float(-(positive * np.log(positive)).sum()))
         weight = self.growth.weights[place] / max(sum(self.growth.weights), 1)
@@ -207,12 +209,12 @@ class Lines:
             reach = 2 * factor * int((256 - expected).max())
             penalty = reach // _PENALTY
             gains = np.full(len(parts), factor, dtype=np.int64)
-            return _Option(parts, part_of, gains, expected, reach, penalty, reach + penalty, reach + penalty)
+            return Option(parts, part_of, gains, expected, reach, penalty, reach + penalty, reach + penalty)
         most = int(gains.max())
         penalty = most // _PENALTY
-        return _Option(parts, part_of, gains, expected, most, penalty, most + penalty, penalty)
+        return Option(parts, part_of, gains, expected, most, penalty, most + penalty, penalty)
 
-    def score(self, option: _Option, counts: Integers) -> int:
+    def score(self, option: Option, counts: Integers) -> int:
         """s_c."""
         tau = self.growth.threshold
         lost = int(np.minimum(counts, np.maximum(tau - counts, 0)).sum())
@@ -230,7 +232,7 @@ class Counts:
         self.counts = counts.astype(np.float64)  # sums of whole numbers below 2**53 are exact
         self.box = np.zeros(len(counts), dtype=np.int64)
 
-    def within(self, options: Lines, boxes: Sequence[_Open], line: int) -> dict[int, Integers]:
+    def within(self, options: Lines, boxes: Sequence[OpenBox], line: int) -> dict[int, Integers]:
         """For each box that can be split along a line, how many records each part holds: one aggregation."""
         found = [(i, options.of(line, box)) for i, box in enumerate(boxes) if line not in box.frozen]
         known = {i: option for i, option in found if option is not None}
@@ -242,7 +244,7 @@ class Counts:
         sums = np.bincount(keys, weights=self.counts[here], minlength=len(boxes) * widest).astype(np.int64)
         return {i: sums[i * widest : i * widest + len(option.parts)] for i, option in known.items()}
 
-    def _part(self, options: dict[int, _Option], boxes: int, codes: Integers) -> tuple[Integers, Integers | slice]:
+    def _part(self, options: dict[int, Option], boxes: int, codes: Integers) -> tuple[Integers, Integers | slice]:
         """The part of each cell that is in one of the boxes with an option; and which cells these are."""
         different = {id(option): option for option in options.values()}
         number = {key: row for row, key in enumerate(different)}
@@ -255,7 +257,7 @@ class Counts:
         here = np.flatnonzero(at >= 0)
         return tables[at[here], codes[here]], here
 
-    def follow(self, options: Lines, boxes: Sequence[_Open], lines: dict[int, int], first: Integers) -> None:
+    def follow(self, options: Lines, boxes: Sequence[OpenBox], lines: dict[int, int], first: Integers) -> None:
         """Put each cell into the part that it is in; cells of boxes that are not split leave.
 
         Args:
@@ -295,7 +297,7 @@ def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, d
         size: how many records there are, with noise that was paid for.
         draws: what is drawn.
     """
-    tree = [_Open(tuple(0 for _ in columns), max(0, size))]
+    tree = [OpenBox(tuple(0 for _ in columns), max(0, size))]
     options = Lines(columns, growth)
     cells = Counts([table[sets.name].codes for sets in columns], table.counts)
     level = [0]
@@ -311,30 +313,30 @@ def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, d
             here = {line: by_box[i] for line, by_box in enumerate(counted) if i in by_box}
             split = _split(box, here, options, growth, draws)
             if split is not None:
-                lines[i], first[i] = split[0], len(level)
-                level += _parted(tree, box, options, *split)
+                line, sizes = split
+                option = options.of(line, box)
+                if option is None:
+                    raise InternalError("a box was split along a line that does not split it")
+                lines[i], first[i] = line, len(level)
+                level += parted(tree, box, options.lines[line][0], option.parts, sizes)
         cells.follow(options, boxes, lines, first)
-    return _finished(tree, columns, options)
+    return finished(tree, options)
 
 
-def _parted(tree: list[_Open], box: _Open, options: Lines, line: int, sizes: Sequence[int]) -> range:
-    """The parts of a box, added to the tree: their numbers."""
-    option = options.of(line, box)
-    if option is None:
-        raise InternalError("a box was split along a line that does not split it")
-    place = box.column = options.lines[line][0]
-    added = range(len(tree), len(tree) + len(sizes))
-    for part, size in zip(option.parts, sizes, strict=True):
+def parted(tree: list[OpenBox], box: OpenBox, place: int, parts: Sequence[int], sizes: Sequence[int]) -> range:
+    """The parts of a box that is split along a column, added to the tree: their numbers."""
+    added = range(len(tree), len(tree) + len(parts))
+    for part, size in zip(parts, sizes, strict=True):
         sets = (*box.sets[:place], part, *box.sets[place + 1 :])
-        tree.append(_Open(sets, max(0, size), box.spent, box.frozen))
-    box.parts = tuple(added)
+        tree.append(OpenBox(sets, max(0, size), box.spent, box.frozen))
+    box.column, box.parts = place, tuple(added)
     return added
 
 
-def _finished(tree: Sequence[_Open], columns: Sequence[Sets], options: Lines) -> Tree:
+def finished(tree: Sequence[OpenBox], options: Lines) -> Tree:
     """What is published of it: the sets that boxes have, numbered anew and named."""
     shown, numbers = [], []
-    for place, sets in enumerate(columns):
+    for place, sets in enumerate(options.columns):
         used = sorted({box.sets[place] for box in tree})
         labels = sets.labels(used)
         shown.append(TreeColumn(sets.name, sets.base, tuple(sets.values[n] for n in used), tuple(labels)))
@@ -358,7 +360,7 @@ def cost(tree: Tree, growth: Growth) -> int:
 
 
 def _split(
-    box: _Open, counted: dict[int, Integers], options: Lines, growth: Growth, draws: Draws
+    box: OpenBox, counted: dict[int, Integers], options: Lines, growth: Growth, draws: Draws
 ) -> tuple[int, list[int]] | None:
     """Choose lines until one is good or the path's budget is spent: the line, and the noisy sizes of its parts."""
     exponent, deviation, price = growth.exponent(box.size), growth.deviation(box.size), growth.price(box.size)
@@ -377,7 +379,7 @@ def _split(
 
 
 def _choose(
-    box: _Open,
+    box: OpenBox,
     left: Sequence[int],
     counted: dict[int, Integers],
     options: Lines,

@@ -26,6 +26,8 @@ Integers = NDArray[np.int64]
 Values = tuple[int, ...]
 
 FORMAT = "incrowd-mapping/1"
+MAPPING = "mapping.json"
+"""Its place beside a release."""
 
 _MOST_VALUES = 1 << 28  # of all sets of a column together
 
@@ -125,11 +127,12 @@ class Tree:
     def shown(self, counts: Integers) -> Histogram:
         """A table of so many records in each box, as it is published."""
         present = np.flatnonzero(counts)
-        columns = [
-            Column(c.name, c.labels, np.array([self.boxes[n].sets[place] for n in present], dtype=np.int64))
-            for place, c in enumerate(self.columns)
-        ]
-        return Histogram.of(columns, counts[present])
+        return Histogram.of(self.labelled(present), counts[present])
+
+    def labelled(self, boxes: Integers) -> list[Column]:
+        """The columns of records in these boxes."""
+        sets = np.array([box.sets for box in self.boxes], dtype=np.int64)
+        return [Column(c.name, c.labels, sets[boxes, place]) for place, c in enumerate(self.columns)]
 
     def places(self, table: Histogram) -> Integers:
         """The leaf of each cell of a published table; −1 if it is none."""

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from incrowd.core.errors import ParameterError, UnreachableError
-from incrowd.domain import Recode
-from incrowd.hierarchy import Hierarchy
+from incrowd.domain import Categories, Coding, Recode
+from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Column, Histogram
 from incrowd.recoding import search as module
 from incrowd.recoding.apart import Concerned
+from incrowd.recoding.boxes import Sets
 from incrowd.recoding.demands import groups_of
 from incrowd.recoding.mondrian import mondrian
 from incrowd.recoding.search import Demand, generalize, search
@@ -189,5 +190,9 @@ def test_what_is_demanded_for_some_people_is_not_monotone():
 
 def test_local_recoding_refuses_them():
     table, trees, _ = drawn(0)
+    columns = [
+        Sets(CodedAttribute(n, Coding(n, Categories(t.levels[0].labels)), t), "hierarchy", False, table.tallies[n])
+        for n, t in trees.items()
+    ]
     with pytest.raises(ParameterError):
-        mondrian(table, trees, DEMANDS["k over two sets"])
+        mondrian(table, columns, DEMANDS["k over two sets"])

@@ -150,7 +150,7 @@ def test_scores_move_within_the_range_that_is_charged(score, monkeypatch):
     table = table_of([1, 1, 1, 1])
     columns = columns_of(table)
     growth = Growth(2**64, 5, score, (1, 3))
-    options, box, exponent = Lines(columns, growth), growing._Open((0, 0), 20), Fraction(1, 4)
+    options, box, exponent = Lines(columns, growth), growing.OpenBox((0, 0), 20), Fraction(1, 4)
     largest = 0.0
     for cells in itertools.product(range(0, 9, 2), repeat=4):
         grid = np.array(cells).reshape(2, 2)

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.core.errors import DataError, HierarchyError, ParameterError, UnreachableError
-from incrowd.domain import Recode
-from incrowd.hierarchy import Hierarchy
+from incrowd.core.errors import DataError, ParameterError, UnreachableError
+from incrowd.domain import Categories, Coding, Recode
+from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Column, Histogram
-from incrowd.recoding.mondrian import mondrian
+from incrowd.recoding.boxes import Sets
+from incrowd.recoding.mapping import read_tree
+from incrowd.recoding.mondrian import mondrian as local_recoding
 from incrowd.recoding.search import Demand, search
 from incrowd.theory.adversaries import Adversary
 from incrowd.theory.requirements import (
@@ -36,6 +38,17 @@ TREES = {
     "b": tree([0, 1, 2], [0, 0, 0]),
     "c": tree([0, 1, 2, 3], [0, 0, 1, 1], [0] * 4),
 }
+
+
+def mondrian(table, trees, demands, splits="hierarchy"):
+    columns = []
+    for name, hierarchy in trees.items():
+        coding = Coding(name, Categories(hierarchy.levels[0].labels))
+        attribute = CodedAttribute(name, coding, hierarchy)
+        columns.append(Sets(attribute, splits, ordered=False, marginal=table.tallies[name]))
+    return local_recoding(table, columns, demands)
+
+
 ROWS = st.lists(
     st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 3), st.integers(0, 2)), min_size=6, max_size=60
 )
@@ -102,7 +115,12 @@ def test_every_demand_is_kept_and_every_record_is_in_its_group(demands, rows):
     assert expected == groups
     assert made.loss == pytest.approx(float(lost / (3 * len(rows))))
     for name, hierarchy in TREES.items():
-        assert set(made.published[name].labels) == set(extents(hierarchy))
+        assert set(made.published[name].labels) <= set(extents(hierarchy))
+    # The same groups stand in the tree that is published.
+    assert read_tree(made.tree.to_bytes()).to_bytes() == made.tree.to_bytes()
+    leaf = made.tree.leaf_of(table)
+    assert len(set(leaf.tolist())) == made.groups
+    assert set(made.tree.places(made.published).tolist()) == set(leaf.tolist())
     # Strict: no group can be split any further.
     for key in groups:
         mine = [r for r in rows if all(v in c[label] for v, c, label in zip(r, covers, key, strict=False))]
@@ -144,7 +162,7 @@ def test_it_tells_more_than_one_level_for_all():
     assert mondrian(table, quasi, demands).loss <= search(table, quasi, demands).cost
 
 
-def test_names_that_mean_two_things_are_refused():
+def test_names_that_mean_two_things_are_told_apart():
     twice = Hierarchy(
         (
             Recode(np.arange(3), ("x", "y", "z")),
@@ -154,8 +172,36 @@ def test_names_that_mean_two_things_are_refused():
         3,
     )
     table = Histogram.of([Column("a", ("x", "y", "z"), np.array([0, 1, 2]))])
-    with pytest.raises(HierarchyError, match="different levels"):
-        mondrian(table, {"a": twice}, [Demand(KAnonymity(1))])
+    labels = mondrian(table, {"a": twice}, [Demand(KAnonymity(1))]).tree.columns[0].labels
+    assert sorted(labels) == ["*", "x", "x (2)", "y", "z"]
+
+
+@pytest.mark.parametrize("demands", DEMANDS, ids=lambda d: d[-1].name)
+@settings(deadline=None, max_examples=25)
+@given(ROWS)
+def test_splits_in_two_keep_every_demand(demands, rows):
+    table = table_of(rows)
+    whole = np.array([[sum(row[3] == v for row in rows) for v in range(3)]])
+    if not all(d.requirement.holds(whole) for d in demands):
+        return
+    made = mondrian(table, TREES, demands, "binary")
+    assert all(d.requirement.holds(np.array(list(groups_of(made.published).values()))) for d in demands)
+    # Each record is shown by sets that it lies in.
+    leaf = made.tree.leaf_of(table)
+    for place, column in enumerate(made.tree.columns):
+        sets = [column.sets[made.tree.boxes[n].sets[place]] for n in leaf]
+        assert all(code in values for code, values in zip(table[column.name].codes.tolist(), sets, strict=True))
+    assert made.published.total == table.total
+
+
+def test_splits_in_two_tell_more():
+    """Two of three children are too small; together they are large enough."""
+    table = Histogram.of([Column("b", TREES["b"].levels[0].labels, np.arange(3))], np.array([90, 4, 6]))
+    demands, trees = [Demand(KAnonymity(10))], {"b": TREES["b"]}
+    assert mondrian(table, trees, demands).loss == 1
+    made = mondrian(table, trees, demands, "binary")
+    assert made.loss == pytest.approx(0.1 * 0.5)
+    assert made.tree.columns[0].labels == ("1:0", "0:0", "any of 0:1 or 0:2")
 
 
 def test_what_makes_no_sense_is_refused():

@@ -141,10 +141,9 @@ class GeneralizationMechanism(
         return check_table(certificate, published)
 
     def beside_names(self, certificate: GeneralizationCertificate) -> Sequence[str]:
-        """How many people the groups have, where they were counted."""
-        from incrowd.mechanisms.generalization.people import FILE
+        from incrowd.mechanisms.generalization.state import beside_names
 
-        return () if certificate.mechanism.people is None else (FILE,)
+        return beside_names(certificate)
 
     def columns_needed(
         self, certificate: GeneralizationCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
@@ -161,7 +160,7 @@ class GeneralizationMechanism(
     ) -> Estimates:
         from incrowd.mechanisms.generalization.estimate import estimate
 
-        return estimate(certificate, published.table, by, mean=options.mean, total=options.total)
+        return estimate(certificate, published, by, mean=options.mean, total=options.total)
 
     def told(self, settings: GeneralizationSettled, made: Made[GeneralizationOutcome, GeneralizationStatement]) -> Told:
         from incrowd.mechanisms.generalization.told import told

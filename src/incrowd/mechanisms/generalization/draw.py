@@ -32,6 +32,7 @@ from incrowd.mechanisms.generalization.settle import GeneralizationSettings, Gen
 from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.generalization.withstanding import Said, reached, state
 from incrowd.recoding.demands import Demands, Groups, groups_of
+from incrowd.recoding.mapping import MAPPING, Tree
 from incrowd.recoding.mondrian import mondrian
 from incrowd.recoding.search import Found, generalize, search
 from incrowd.recoding.utility import information_kept
@@ -60,6 +61,7 @@ class GeneralizationOutcome:
         people: how many people each group of the release has, where they are counted.
         linked: the full table with whose each row is, where people are counted. For the publisher's eyes only.
         near: tables around the one taken, once they have been looked at. For the publisher's eyes only.
+        tree: the mapping, if recoding is local.
     """
 
     published: Histogram
@@ -69,6 +71,7 @@ class GeneralizationOutcome:
     people: Histogram | None = None
     linked: Histogram | None = None
     near: dict[Node, LatticeTable] = field(default_factory=dict)
+    tree: Tree | None = None
 
 
 def run(
@@ -85,9 +88,9 @@ def run(
         UnreachableError: no generalization keeps everything.
     """
     searched = settings.searched(table)
-    if settings.local:
-        local = mondrian(searched, settings.hierarchies, settings.demands)
-        return GeneralizationOutcome(local.published, dict(settings.fixed), None, local.loss)
+    if settings.splits is not None:
+        local = mondrian(searched, settings.sets(searched, settings.splits), settings.demands)
+        return GeneralizationOutcome(local.published, dict(settings.fixed), None, local.loss, tree=local.tree)
     found = search(
         searched,
         settings.hierarchies,
@@ -229,6 +232,8 @@ def draw(
         persons=settled.persons,
     )
     beside = {} if outcome.people is None else {FILE: to_bytes(outcome.people)}
+    if outcome.tree is not None:
+        beside[MAPPING] = outcome.tree.to_bytes()
     return Made(outcome.published, outcome.levels, state(said, reached(settled.demands, groups)), outcome, beside)
 
 
@@ -247,8 +252,8 @@ def remarks(settings: GeneralizationSettings, table: Histogram, outcome: General
     if any(demand.counts_people for demand in settings.demands):
         return
     try:
-        local = mondrian(searched, settings.hierarchies, settings.demands)
-    except IncrowdError:  # names that are the same at two levels, or a requirement that needs all
+        local = mondrian(searched, settings.sets(searched, "hierarchy"), settings.demands)
+    except IncrowdError:  # a requirement that needs all
         return
     if local.loss < _LESS * outcome.loss:
         yield (

@@ -2,8 +2,8 @@
 
 **Intervals.** Published records are true. Of n records, at most the share s that the policy allows was left out, so of
 p published ones at most s·p/(1 − s) are missing; all of them may be of any one cell. Under local recoding a record is
-shown by a node of each column's hierarchy. It surely is of a cell if its nodes lie within those of the cell, and may
-be if each of its nodes lies within or above.
+shown by sets of values, which the mapping beside the table lists. It surely is of a cell if its sets lie within those
+of the cell, and may be if they overlap.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.base import section_of
-from incrowd.mechanisms.declared import held_columns
+from incrowd.mechanisms.base import Publication, section_of
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.stated import GeneralizationCertificate
 from incrowd.mechanisms.tabulating import MIDDLES, MOST_LISTED, Grid, NumberSpread
-from incrowd.recoding.mondrian import within
+from incrowd.recoding.mapping import MAPPING, read_tree
 from incrowd.theory._groups import as_written
 from incrowd.theory.intervals import ANY, calibrated, extreme_mean
 
@@ -30,7 +29,7 @@ Floats = NDArray[np.float64]
 
 def estimate(
     certificate: GeneralizationCertificate,
-    table: Histogram,
+    published: Publication,
     by: Sequence[str],
     *,
     mean: str | None = None,
@@ -40,17 +39,18 @@ def estimate(
 
     Args:
         certificate: of the release.
-        table: its records.
+        published: its records, and the mapping if that is local.
         by: the columns; they are there.
         mean: a column whose mean is wanted in each group.
         total: an interval for the number of people of all cells, if it is known.
     """
+    table = published.table
     grid = Grid.of(table, by)
     shown = grid.summed(table.counts).astype(np.int64)
     missing = left_out_at_most(section_of(certificate, Generalization).suppression, table.total)
     if total is not None:
         missing = max(min(missing, total[1] - table.total), 0)
-    low, high, likely = _ends(certificate, table, by, grid, shown)
+    low, high, likely = _ends(certificate, published, by, grid, shown)
     high = high + missing
     if total is not None:
         low, high = calibrated((low, high), (table.total - (high - missing), table.total - low + missing), total)
@@ -97,31 +97,26 @@ def _notes(certificate: GeneralizationCertificate, missing: int, grid: Grid) -> 
 
 
 def _ends(
-    certificate: GeneralizationCertificate, table: Histogram, by: Sequence[str], grid: Grid, shown: Ints
+    certificate: GeneralizationCertificate, published: Publication, by: Sequence[str], grid: Grid, shown: Ints
 ) -> tuple[Ints, Ints, Floats]:
     """How many of the published records surely are of each cell, how many may be, and how many are if spread evenly."""
-    local = [name for name in by if name not in certificate.mechanism.levels]
-    if not local:
+    if all(name in certificate.mechanism.levels for name in by):
         return shown, shown, shown.astype(np.float64)
     if grid.unlisted or any(len(labels) ** 2 > 50 * MOST_LISTED for labels in grid.labels):
-        return shown, np.full_like(shown, table.total), shown.astype(np.float64)
-    held = held_columns(certificate)
+        return shown, np.full_like(shown, published.table.total), shown.astype(np.float64)
+    columns = {column.name: column for column in read_tree(published.beside[MAPPING]).columns}
     surely = maybe = likely = shown.reshape([len(labels) for labels in grid.labels]).astype(np.float64)
-    for axis, (name, labels) in enumerate(zip(by, grid.labels, strict=True)):
-        if name not in local:
+    for axis, name in enumerate(by):
+        if name not in columns:
             continue
-        inside: NDArray[np.bool_] = np.eye(len(labels), dtype=np.bool_)
-        touching: NDArray[np.bool_] = np.ones_like(inside)  # if the hierarchy is in a file, any may cover any other
-        values = len(labels)
-        if name in held and held[name].whole and held[name].in_order:
-            inside = within(held[name].hierarchy)
-            touching = inside | inside.T
-            values = len(held[name].hierarchy.recode(0).labels)  # which come first
-        sizes = inside[:, :values].sum(axis=1, dtype=np.float64)
-        part = np.where(inside, 1.0, np.where(inside.T, sizes[:, None] / sizes[None, :], 0.0))
+        column = columns[name]
+        covers = np.zeros((len(column.sets), len(column.base)))
+        for number, values in enumerate(column.sets):
+            covers[number, list(values)] = 1.0
+        common, sizes = covers @ covers.T, covers.sum(axis=1)
         surely, maybe, likely = (
             np.moveaxis(np.tensordot(relation.astype(np.float64), cells, (1, axis)), 0, axis)
-            for relation, cells in ((inside, surely), (touching, maybe), (part, likely))
+            for relation, cells in ((common == sizes, surely), (common > 0, maybe), (common / sizes, likely))
         )
     return surely.ravel().astype(np.int64), maybe.ravel().astype(np.int64), likely.ravel()
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable, named_values
 from incrowd.mechanisms.generalization.measures import Minimise
@@ -63,6 +63,16 @@ class Generalization(ReleaseSection):
     recoding: Literal["full_domain", "local"] = Field(
         default="full_domain", description="Every record of a column is made equally coarse, or each as far as needed."
     )
+    splits: Literal["hierarchy", "binary"] = Field(
+        default="hierarchy",
+        description="For local recoding: into the hierarchy's children, or in two, with cuts and unions beyond it.",
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A policy without local recoding says nothing of splits, so that its digest is what it was before them."""
+        content: dict[str, Any] = handler(self)
+        return {key: item for key, item in content.items() if key != "splits" or self.recoding == "local"}
 
     PARTS: ClassVar[Mapping[str, type[Section]]] = {
         "adversaries": AdversarySpec,
@@ -95,6 +105,8 @@ class Generalization(ReleaseSection):
             for number, name in enumerate(names)
             if name in names[:number]
         ]
+        if self.recoding != "local" and self.splits != "hierarchy":
+            findings.append((("release", "splits"), "is for 'recoding: local'; leave it out"))
         if self.recoding == "local":
             if self.suppression:
                 findings.append((("release", "suppression"), "a local recoding leaves nobody out; leave it out"))

@@ -28,6 +28,7 @@ from incrowd.mechanisms.promises import Uncomposable
 from incrowd.policy import Attribute, Policy
 from incrowd.policy.fields import NamedFile
 from incrowd.policy.reading import Document, refusal
+from incrowd.recoding.boxes import Sets, Splits, ordered_columns
 from incrowd.recoding.demands import Demand
 from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
 
@@ -62,7 +63,8 @@ class GeneralizationSettings:
         minimise: the measure by which the best table is chosen.
         suppression: the largest share of records that may be left out.
         seconds: when to stop with the best table found so far.
-        local: make each record only as coarse as needed, instead of each column.
+        splits: make each record only as coarse as needed by such splits, instead of each column; None for the latter.
+        ordered: the columns whose values have an order.
     """
 
     attributes: tuple[CodedAttribute, ...]
@@ -73,7 +75,21 @@ class GeneralizationSettings:
     minimise: str
     suppression: float
     seconds: float
-    local: bool
+    splits: Splits | None
+    ordered: frozenset[str] = frozenset()
+
+    @property
+    def local(self) -> bool:
+        """Whether recoding is local."""
+        return self.splits is not None
+
+    def sets(self, table: Histogram, splits: Splits) -> list[Sets]:
+        """Those of the quasi-identifiers that a local recoding may show."""
+        return [
+            Sets(a, splits, a.name in self.ordered, table.tallies[a.name])
+            for a in self.attributes
+            if a.name in self.quasi
+        ]
 
     @cached_property
     def hierarchies(self) -> dict[str, Hierarchy]:
@@ -192,7 +208,8 @@ def settle(
         minimise=release.minimise,
         suppression=release.suppression,
         seconds=release.time_limit,
-        local=release.recoding == "local",
+        splits=release.splits if release.recoding == "local" else None,
+        ordered=ordered_columns(policy, attributes),
     )
     dropping = sorted(a.name for a in attributes if policy.attributes[a.name].missing == "drop")
     return GeneralizationSettled(release, settings, seen, trees, dropping, Persons.in_policy(policy))

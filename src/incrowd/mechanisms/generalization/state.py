@@ -19,7 +19,7 @@ from incrowd.mechanisms.base import (
     published_attributes,
     section_of,
 )
-from incrowd.mechanisms.declared import are_levels, check_labels, held_columns
+from incrowd.mechanisms.declared import are_levels, check_labels, check_mapping, held_columns
 from incrowd.mechanisms.generalization.adversaries import MISSING
 from incrowd.mechanisms.generalization.demands import demands_of
 from incrowd.mechanisms.generalization.people import FILE, read_people
@@ -30,6 +30,7 @@ from incrowd.mechanisms.generalization.withstanding import Beliefs, Said, reache
 from incrowd.mechanisms.persons import Persons
 from incrowd.policy import Attribute
 from incrowd.recoding.demands import groups_of
+from incrowd.recoding.mapping import MAPPING
 
 # --- checking it ------------------------------------------------------------------------------------------------------
 
@@ -76,14 +77,22 @@ def settled_again(certificate: GeneralizationCertificate) -> GeneralizationSettl
         minimise=said.release.minimise,
         suppression=said.release.suppression,
         seconds=said.release.time_limit,
-        local=said.release.recoding == "local",
+        splits=said.release.splits if said.release.recoding == "local" else None,
     )
     return GeneralizationSettled(said.release, settings, said.seen, said.trees, said.dropping, said.persons)
+
+
+def beside_names(certificate: GeneralizationCertificate) -> tuple[str, ...]:
+    """How many people the groups have, where they were counted; and the mapping, if it is local."""
+    mechanism = certificate.mechanism
+    return (*(() if mechanism.people is None else (FILE,)), *((MAPPING,) if mechanism.recoding == "local" else ()))
 
 
 def check_table(certificate: GeneralizationCertificate, published: Publication) -> Iterator[Check]:
     """Every group withstands every adversary and keeps every requirement."""
     said, table = _said(certificate), published.table
+    if certificate.mechanism.recoding == "local":
+        yield from check_mapping(certificate, published, [name for name in table.names if name not in said.levels])
     quasi = [name for name in table.names if name not in said.labels]
     if not table.total:
         yield Check("the table holds records", holds=False, detail="it is empty")

@@ -198,6 +198,7 @@ def test_an_earlier_table_counts_by_its_content(tmp_path):
         ("require: [{k: 5}], minimise: los", "minimise", "did you mean 'loss'"),
         ("require: [{k: 5}], recoding: lokal", "recoding", "did you mean 'local'"),
         ("require: [{k: 5}], time_limit: 0", "time_limit", "above 0"),
+        ("require: [{k: 5}], splits: binary", "splits", "recoding: local"),
         ("require: [{k: 5}], recoding: local, suppression: .1", "suppression", "leaves nobody out"),
     ],
 )

@@ -433,6 +433,33 @@ def test_local_recoding_shows_more_and_says_what_it_does_not_protect(town, tmp_p
     assert "the levels are the policy's, where it fixes them" in failing(tmp_path / "out")
 
 
+def test_a_local_recoding_in_two_is_checked_against_its_mapping(town, tmp_path):
+    out = tmp_path / "out"
+    made = api.release(town, policy(f"{LOCAL % 'local'}, splits: binary", TOWN), folder=out)
+    assert api.verify(out).valid
+    coarser = api.release(town, policy(LOCAL % "local", TOWN))
+    assert len(groups(made, "disease")) > len(groups(coarser, "disease"))
+    content = (out / "mapping.json").read_bytes()
+    mapping = json.loads(content)
+    assert all(box["size"] is None for box in mapping["boxes"])
+
+    def forged(bytes_of_mapping):
+        (out / "mapping.json").write_bytes(bytes_of_mapping)
+        stated = {"sha256": certificates.file_sha256(out / "mapping.json"), "bytes": len(bytes_of_mapping)}
+        forge(out, lambda c: c["files"].update({"mapping.json": stated}))
+        return failing(out)
+
+    # Boxes that do not cover everything, and labels that are not those of the table.
+    split = next(box for box in mapping["boxes"] if box["column"] == "age")
+    mapping["boxes"][split["parts"][0]]["sets"] = split["sets"]
+    assert forged(certificates.canonical(mapping)) == {"the boxes are disjoint and cover the domain"}
+    renamed = content.replace(b'"label":"any of', b'"label":"some of')
+    assert renamed != content
+    assert "the labels are those of the mapping" in forged(renamed)
+    (out / "mapping.json").unlink()
+    assert not api.verify(out).valid
+
+
 # --- the pipe -------------------------------------------------------------------------------------------------------
 
 

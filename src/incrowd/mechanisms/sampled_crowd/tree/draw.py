@@ -23,13 +23,13 @@ from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
-from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, state
+from incrowd.mechanisms.sampled_crowd.tree.state import state
 from incrowd.noise import DiscreteGaussian
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
 from incrowd.recoding.growing import Noisy, cost, grow
-from incrowd.recoding.mapping import Tree
+from incrowd.recoding.mapping import MAPPING, Tree
 from incrowd.theory.views import NoiseStep
 
 

@@ -20,8 +20,8 @@ from incrowd.mechanisms.sampled_crowd.settle import (
     require_limited_before_sampling,
     solve,
 )
-from incrowd.policy import Ordinal, Policy
-from incrowd.recoding.boxes import in_order
+from incrowd.policy import Policy
+from incrowd.recoding.boxes import ordered_columns
 from incrowd.recoding.growing import Growth
 from incrowd.recoding.mapping import Tree, read_tree
 from incrowd.theory import concentrated
@@ -115,13 +115,9 @@ def settle_tree(
             code="sample-reused",
             remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
         )
-    ordered = frozenset(
-        a.name for a in attributes if in_order(a.coding) or isinstance(policy.attributes[a.name].hierarchy, Ordinal)
-    )
     fixed = None if release.mapping is None else _mapping(policy, release.mapping.file, attributes)
-    settled = TreeSettled(
-        solve_tree(release, Persons.in_policy(policy)), release, attributes, ordered, len(attributes), fixed
-    )
+    crowd, ordered = solve_tree(release, Persons.in_policy(policy)), ordered_columns(policy, attributes)
+    settled = TreeSettled(crowd, release, attributes, ordered, len(attributes), fixed)
     if fixed is None:
         _require_splits(settled)
     return settled

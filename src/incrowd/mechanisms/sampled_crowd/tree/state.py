@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Check, Publication, published_attributes, section_of
 from incrowd.mechanisms.certificate import Statement
-from incrowd.mechanisms.declared import held_columns, says_together
+from incrowd.mechanisms.declared import UNREADABLE, check_mapping, says_together
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay, read_one_way
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
@@ -22,10 +21,8 @@ from incrowd.mechanisms.sampled_crowd.stated import (
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd, TreeSettled, solve_tree
 from incrowd.policy import Attribute
 from incrowd.recoding.growing import cost
-from incrowd.recoding.mapping import Tree, read_tree
+from incrowd.recoding.mapping import MAPPING, Tree, read_tree
 from incrowd.theory.views import NoiseStep
-
-MAPPING = "mapping.json"
 
 
 def state(settled: TreeSettled) -> CrowdStatement:
@@ -145,28 +142,15 @@ def check_table(certificate: CrowdCertificate, published: Publication) -> Iterat
     k, table = certificate.mechanism.k, published.table
     small = int((table.counts < k).sum())
     yield Check(f"every crowd has k = {k} records or more", small == 0, f"{small} crowds are smaller")
-    try:
-        tree, one_way = tree_of(published.beside)
-    except (ValueError, KeyError, TypeError, LookupError, AttributeError, RecursionError, OverflowError):
-        yield Check("the boxes are disjoint and cover the domain", holds=False, detail="the mapping cannot be read")
+    checks = list(check_mapping(certificate, published, list(certificate.labels)))
+    yield from checks
+    if not checks[0].holds:
         return
-    yield Check("the boxes are disjoint and cover the domain", holds=True)
-    yield Check("the mapping is for the policy's columns and values", _same_values(certificate, tree), "others")
-    labels = {c.name: c.labels for c in tree.columns} == certificate.labels
-    yield Check("the labels are those of the mapping", labels, "they are others")
-    boxes = labels and _are_leaves(tree, table)
-    yield Check("every crowd is a box of the mapping", boxes, "one is not")
-    yield Check("the choice cost no more than it may", _paid(certificate, tree, one_way), "a path cost more")
-
-
-def _same_values(certificate: CrowdCertificate, tree: Tree) -> bool:
-    held = held_columns(certificate)
-    names = [c.name for c in tree.columns] == list(certificate.labels)
-    return names and all(held[c.name].has(c.base, 0) for c in tree.columns if c.name in held)
-
-
-def _are_leaves(tree: Tree, table: Histogram) -> bool:
-    return bool((tree.places(table) >= 0).all())
+    try:
+        paid = _paid(certificate, *tree_of(published.beside))
+    except UNREADABLE:
+        paid = False
+    yield Check("the choice cost no more than it may", paid, "a path cost more")
 
 
 def _paid(certificate: CrowdCertificate, tree: Tree, one_way: OneWay | None) -> bool:
