@@ -79,6 +79,14 @@ def draw(source: RandomSource, law: Law, size: int) -> Integers:
     return _by_inversion(source, law, size)
 
 
+def laplace(source: RandomSource, scale: int, size: int) -> Integers:
+    """So many independent numbers, x with probability proportional to e^{−|x|/scale}: a few, of any scale."""
+    if scale < 1:
+        raise ParameterError("scale must be 1 at least.", code="parameter-range")
+    dice = _Dice(source)
+    return np.array([dice.laplace(scale) for _ in range(size)], dtype=np.int64)
+
+
 def _by_inversion(source: RandomSource, law: Law, size: int) -> Integers:
     """The number of bounds at or below a uniform U."""
     middle, bounds = _bounds(law, _DIGITS)

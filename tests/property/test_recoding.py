@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from incrowd.core.errors import UnreachableError
 from incrowd.recoding import choice, scoring
 from incrowd.recoding import lattice as lattice_module
-from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable
 from incrowd.recoding.lattice import Fold, Ladder, Lattice
+from incrowd.recoding.quality import WEIGHT_ONE, Detail, SurvivalTable
 from incrowd.recoding.scoring import scores
 
 
@@ -37,6 +37,11 @@ def ladders(draw, least=1):
         np.array(draw(st.lists(st.integers(0, 50), min_size=int(m.max()) + 1, max_size=int(m.max()) + 1))) for m in maps
     )
     return Ladder(tuple(np.asarray(m, dtype=np.int64) for m in maps), weights)
+
+
+def summed(survival, cells, weights):
+    """The sum over cells of weight times value."""
+    return int(np.dot(survival.values(cells), weights))
 
 
 @st.composite
@@ -146,7 +151,7 @@ def test_scores_of_larger_tables_are_those_of_each_node_counted_by_itself(seed, 
     found = scores(lattice, columns, counts, survival)
     assert any(merged)
     for node in rng.choice(lattice.size, 60, replace=False).tolist():
-        assert found[node] == choice._score(survival, *lattice.cells(lattice.node_at(node), columns, counts))
+        assert found[node] == summed(survival, *lattice.cells(lattice.node_at(node), columns, counts))
 
 
 @pytest.mark.parametrize("columns", [64, 65, 200])
@@ -157,7 +162,7 @@ def test_more_columns_than_an_array_has_axes(columns):
     rng = np.random.default_rng(columns)
     codes, counts = list(rng.integers(0, 2, (columns, 50))), rng.integers(1, 200, 50)
     survival = SurvivalTable.of(3, 0.5)
-    expected = [choice._score(survival, *lattice.cells(node, codes, counts)) for node in lattice.nodes()]
+    expected = [summed(survival, *lattice.cells(node, codes, counts)) for node in lattice.nodes()]
     assert scores(lattice, codes, counts, survival).tolist() == expected
 
 
@@ -170,7 +175,7 @@ def test_rare_values_of_huge_domains_are_scored_as_any_others(many):
     lattice, survival, counts = Lattice([ladder] * 6), SurvivalTable.of(3, 0.5), rng.integers(1, 4, 3000)
     found = scores(lattice, columns, counts, survival)
     for node in rng.choice(lattice.size, 80, replace=False).tolist():
-        assert found[node] == choice._score(survival, *lattice.cells(lattice.node_at(node), columns, counts))
+        assert found[node] == summed(survival, *lattice.cells(lattice.node_at(node), columns, counts))
 
 
 def test_a_table_without_cells_has_scores_of_nought():
@@ -270,7 +275,7 @@ def test_the_sensitivity_that_is_used_covers_every_neighbour(table, k, beta, gre
 
     with patch.object(choice, "noisy_max", noisy_max), patch.object(choice, "ENUMERATED", 0 if greedy else 10**6):
         for columns, sizes in ((codes, counts), (more, np.append(counts, [1] * rows))):
-            choice.choose(lattice, columns, sizes, k=k, beta=beta, epsilon=1.0, rows=rows)
+            choice.choose(lattice, columns, sizes, quality=Detail(k, beta), epsilon=1.0, rows=rows)
     half = len(seen) // 2
     for (before, sensitivity, share), (after, same, _) in zip(seen[:half], seen[half:], strict=True):
         assert sensitivity == same
@@ -291,7 +296,7 @@ def equal_records(columns):
 def test_many_columns_of_equal_records_keep_everything():
     lattice, columns, counts = equal_records(14)
     assert lattice.size > choice.ENUMERATED
-    assert choice.choose(lattice, columns, counts, k=20, beta=0.4, epsilon=5.0) == (0,) * 14
+    assert choice.choose(lattice, columns, counts, quality=Detail(20, 0.4), epsilon=5.0) == (0,) * 14
 
 
 def test_steps_follow_the_columns_and_the_budget():
@@ -309,14 +314,14 @@ def test_weights_beyond_the_agreed_unit_are_refused():
 
     ladder = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.array([WEIGHT_ONE + 1, 0]), np.array([0])))
     with pytest.raises(InternalError):
-        choose(Lattice([ladder]), [np.array([0, 1])], np.array([5, 5]), k=2, beta=0.5, epsilon=1.0)
+        choose(Lattice([ladder]), [np.array([0, 1])], np.array([5, 5]), quality=Detail(2, 0.5), epsilon=1.0)
 
 
 FREE = Ladder((np.arange(2), np.zeros(2, dtype=np.int64)), (np.full(2, WEIGHT_ONE), np.zeros(1, dtype=np.int64)))
 
 
 def test_tables_too_large_for_a_private_choice_are_refused_with_a_remedy():
-    lattice, columns, how = Lattice([FREE]), [np.array([0, 1])], {"k": 2, "beta": 0.5, "epsilon": 1.0}
+    lattice, columns, how = Lattice([FREE]), [np.array([0, 1])], {"quality": Detail(2, 0.5), "epsilon": 1.0}
     assert choice.choose(lattice, columns, np.array([2**38 - 6, 5]), **how) in {(0,), (1,)}
     with pytest.raises(UnreachableError, match="Fix the levels in the policy") as error:
         choice.choose(lattice, columns, np.array([2**38 - 5, 5]), **how)

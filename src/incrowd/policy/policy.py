@@ -192,7 +192,8 @@ class Policy(Section):
         content = writing.plain(self)
         for name, level in levels.items():
             content["attributes"][name]["level"] = level
-        content.get("release", {}).pop("selection_epsilon", None)
+        for key in self.release.CHOOSING if self.release is not None and levels else ():
+            content["release"].pop(key, None)
         return self._like(content, self._base)
 
     def changed(self, changes: Mapping[tuple[str, ...], Any]) -> Self:

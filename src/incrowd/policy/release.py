@@ -33,6 +33,8 @@ class ReleaseSection(Section):
     SILENT: ClassVar[Mapping[str, Any]] = {}
     """Keys that are left out of the canonical form if they have these values: policies that are silent about them
     have the digest that they had before the keys existed."""
+    CHOOSING: ClassVar[tuple[str, ...]] = ()
+    """The keys that speak of a private choice of levels; where all levels are fixed, they have no meaning."""
 
     mechanism: str
     output: Output = "parquet"

@@ -62,6 +62,7 @@ class SampledCrowdMechanism(
         FormField("epsilon", "ε"),
         FormField("delta", "δ"),
         FormField("selection_epsilon", "ε₁, for choosing levels"),
+        FormField("minimise", "what the choice keeps low"),
         FormField("recoding", "one level per column (lattice) or a tree of boxes (tree)"),
         FormField("beta", "β (empty: chosen)"),
         FormField("k", "k (empty: chosen)"),
@@ -118,7 +119,7 @@ class SampledCrowdMechanism(
 
     def prepare(self, settings: AnySettled, table: Histogram, tell: Tell) -> tuple[AnySettled, Histogram]:
         from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, prepare
-        from incrowd.recoding.choice import require_scorable
+        from incrowd.recoding.quality import require_scorable
 
         if isinstance(settings, CrowdSettled):
             return prepare(settings, table, tell)

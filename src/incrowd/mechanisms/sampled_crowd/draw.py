@@ -31,6 +31,7 @@ from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import (
     Made,
 )
+from incrowd.mechanisms.sampled_crowd.levels import choose_levels
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.state import state
@@ -38,8 +39,6 @@ from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.noise import DiscreteLaplace
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
-from incrowd.recoding.choice import WEIGHT_ONE, choose
-from incrowd.recoding.lattice import Ladder, Lattice
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +52,7 @@ class CrowdOutcome:
         recoded: the table that the sample was drawn from, as the release shows it: the full one, or those cells of it
             that can be published. For the publisher's eyes only.
         one_way: noisy counts of each column, as the release shows it; None if the policy does not ask for them.
+        weights: what each column counted in the choice of levels; None if nothing was chosen, or all counted together.
     """
 
     published: Histogram
@@ -60,6 +60,7 @@ class CrowdOutcome:
     sample: Histogram
     recoded: Histogram
     one_way: OneWay | None = None
+    weights: Mapping[str, float] | None = None
 
 
 def run(
@@ -89,9 +90,10 @@ def run(
             remedy="Give every attribute its 'level' in the policy.",
             details={"without_level": open_ones},
         )
-    levels = dict(fixed)
+    levels, weights = dict(fixed), None
     if open_ones and isinstance(table, Histogram):
-        levels |= choose_levels(table, attributes, fixed, settings)
+        chosen, weights = choose_levels(table, attributes, fixed, settings, source)
+        levels |= chosen
     recodes = {a.name: a.hierarchy.recode(levels[a.name]) for a in attributes}
     recoded = table.recode(recodes) if isinstance(table, Histogram) else _asked_for(table, recodes, settings)
     # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one. Cells that can be
@@ -103,7 +105,7 @@ def run(
     if not settings.already_sampled:
         counts[~large] = source.binomial(counts[~large], settings.beta)
     sample = recoded.with_counts(counts)
-    return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded, one_way)
+    return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded, one_way, weights)
 
 
 def _asked_for(table: Crowds, recodes: Mapping[str, Recode], settings: CrowdSettings) -> Histogram:
@@ -129,49 +131,12 @@ def _one_way(
     return OneWay(noise, {name: recode.labels for name, recode in recodes.items()}, counts)
 
 
-def choose_levels(
-    table: Histogram, attributes: Sequence[CodedAttribute], fixed: Mapping[str, int], settings: CrowdSettings
-) -> dict[str, int]:
-    """The ε₁-DP choice of the open levels, on the full table and before any sampling."""
-    # Fixed columns take part as they will be published: they split cells, but offer no choice.
-    known = table.recode({a.name: a.hierarchy.recode(fixed[a.name]) for a in attributes if a.name in fixed})
-    share = WEIGHT_ONE // len(attributes)
-    ladders = []
-    for a in attributes:
-        levels = [fixed[a.name]] if a.name in fixed else range(a.hierarchy.height + 1)
-        weights = tuple(information(a, level, share) for level in levels)
-        if a.name in fixed:
-            maps: tuple[np.ndarray, ...] = (np.arange(len(weights[0]), dtype=np.int64),)
-        else:
-            maps = tuple(a.hierarchy.recode(level).to.astype(np.int64) for level in levels)
-        ladders.append(Ladder(maps, weights))
-    node = choose(
-        Lattice(ladders),
-        [known[a.name].codes for a in attributes],
-        known.counts,
-        k=settings.k,
-        beta=settings.beta,
-        epsilon=settings.selection_epsilon,
-        rows=settings.persons.at_most,
-    )
-    return {a.name: level for a, level in zip(attributes, node, strict=True) if a.name not in fixed}
-
-
-def information(attribute: CodedAttribute, level: int, whole: int) -> np.ndarray:
-    """What each label at a level still tells, in parts of `whole`: 1 − (values covered − 1)/(values in all − 1)."""
-    covered = attribute.hierarchy.covered(level)
-    total = int(covered.sum())
-    if total == 1:
-        return np.full(len(covered), whole, dtype=np.int64)
-    return (total - covered) * whole // (total - 1)
-
-
 def draw(settings: CrowdSettled, table: Histogram | Crowds, source: RandomSource) -> Made[CrowdOutcome, CrowdStatement]:
     """Choose, sample and suppress; then derive the promise once more from what came out."""
     outcome = run(table, settings.attributes, settings.fixed, settings.crowd, source)
     smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.crowd.k
     if not settings.crowd.kept or smallest < settings.crowd.k:
         raise InternalError("the release is not what the policy promises")
-    statement = state(settings.crowd, outcome.levels, settings.chosen)
+    statement = state(settings.crowd, outcome.levels, settings.chosen, outcome.weights)
     beside = {} if outcome.one_way is None else {ONE_WAY: outcome.one_way.to_bytes()}
     return Made(outcome.published, outcome.levels, statement, outcome, beside)

@@ -6,13 +6,14 @@ Everything here follows from the settings, which are found without looking at an
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from incrowd.core.numbers import number
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.plan import draw_crowd
+from incrowd.mechanisms.sampled_crowd.section import Minimised
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd
 from incrowd.reports.page import Content, figure, formula, heading, paragraph, points, table, tag
@@ -24,6 +25,14 @@ Curve = Sequence[tuple[float, float]]
 
 _FEARED = (0.001, 0.01, 0.1, 0.5, 0.9)
 _POINTS = 24
+_LOOKED_FOR: Mapping[Minimised, str] = {
+    "loss": "It looked for as much detail as possible in what would be published.",
+    "entropy": "It looked for as many bits as possible in what would be published, rare values telling more.",
+    "discernibility": "It looked for published people who can be told from as many others as possible.",
+    "class_size": "It looked for as many published crowds as possible.",
+    "workload": "It looked for the best counts of some sets of columns.",
+    "misclassified": "It looked for columns from which another one, the target, can be predicted.",
+}
 
 
 def curve(settings: CrowdSettings) -> Curve:
@@ -178,7 +187,8 @@ def _levels_point(settings: CrowdSettings) -> str:
     if settings.selection_epsilon:
         return (
             "How coarsely each column is shown was chosen on the full table by a randomised procedure that spent "
-            f"ε₁ = {number(settings.selection_epsilon)} of ε; the sampling came after it and independently of it."
+            f"ε₁ = {number(settings.selection_epsilon)} of ε; the sampling came after it and independently of it. "
+            f"{_LOOKED_FOR[settings.choice.minimise]}"
         )
     return "How coarsely each column is shown was fixed beforehand, without looking at the table."
 

@@ -111,7 +111,25 @@ def _looks(settled: CrowdSettled, published: Histogram, statement: CrowdStatemen
         return _shown(level, len(published[name].labels), chosen=chosen)
 
     note = "A value that is shown as never occurring may be absent from the data, or too rare to be published."
-    return looks(published, shown, note)
+    return [*looks(published, shown, note), *_counted(statement)]
+
+
+def _counted(statement: CrowdStatement) -> list[Content]:
+    choice = statement.mechanism.choice
+    if choice is None or choice.weights is None:
+        return []
+    paid = (
+        "These weights were found from one-way tables with noise, which cost "
+        f"{number(choice.tables_epsilon)} of ε₁: a column in which nearly all people have one value counts little."
+        if choice.tables_epsilon
+        else "These weights are the policy’s."
+    )
+    rows = [[label(name), percent(weight)] for name, weight in sorted(choice.weights.items())]
+    return [
+        heading("What each column counted when levels were chosen"),
+        table("Weights of columns", ["column", "weight"], rows, numbers=(1,)),
+        paragraph(paid),
+    ]
 
 
 def _totals(publication: Publication) -> list[PageSection]:

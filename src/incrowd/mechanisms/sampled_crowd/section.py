@@ -15,11 +15,14 @@ from pydantic import (
 )
 
 from incrowd.policy.attributes import Attribute
-from incrowd.policy.fields import Finding, NamedFile, Section, Text
+from incrowd.policy.fields import Finding, NamedFile, Section, Text, listed
 from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
 
-_OF_TREES = ("splits", "score", "importance", "choice_rho", "mapping")
+_OF_TREES = ("splits", "score", "choice_rho", "mapping")
+_OF_CHOICES = ("minimise", "workload", "target", "importance")
+
+Minimised = Literal["loss", "entropy", "discernibility", "class_size", "workload", "misclassified"]
 
 
 class MappingFile(NamedFile):
@@ -48,6 +51,7 @@ class SampledCrowd(ReleaseSection):
     """Sample, recode, and publish only what at least k sampled records share."""
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"mapping": MappingFile, "totals": Totals}
+    CHOOSING: ClassVar[tuple[str, ...]] = ("selection_epsilon", *_OF_CHOICES)
 
     mechanism: Literal["sampled_crowd"] = Field(description="The method.")
     epsilon: float = Field(gt=0, allow_inf_nan=False, description="The promise, selection_epsilon and totals included.")
@@ -57,6 +61,18 @@ class SampledCrowd(ReleaseSection):
         ge=0,
         allow_inf_nan=False,
         description="The part of epsilon that pays for choosing levels not fixed.",
+    )
+    minimise: Minimised = Field(
+        default="loss", description="What the private choice of levels keeps low; its sensitivity is proved for each."
+    )
+    workload: tuple[Annotated[tuple[Text, ...], BeforeValidator(listed)], ...] = Field(
+        default=(), description="For `minimise: workload`: the sets of columns that will be tabulated."
+    )
+    target: Text | None = Field(
+        default=None, description="For `minimise: misclassified`: the column that the others are to predict."
+    )
+    importance: dict[str, Annotated[float, Field(gt=0, le=1000)]] = Field(
+        default_factory=dict, description="How much more some columns matter; 1 is usual."
     )
     beta: float | None = Field(
         default=None, gt=0, lt=1, description="The share of records sampled; chosen if not given."
@@ -84,9 +100,6 @@ class SampledCrowd(ReleaseSection):
         default="information",
         description="For a tree: what a split is worth: what it tells, or how far it is from what one-way tables tell.",
     )
-    importance: dict[str, Annotated[float, Field(gt=0, le=1000)]] = Field(
-        default_factory=dict, description="For a tree: how much more some columns matter; 1 is usual."
-    )
     choice_rho: float | None = Field(
         default=None,
         gt=0,
@@ -102,12 +115,20 @@ class SampledCrowd(ReleaseSection):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A policy without a tree or totals does not name them, so that its digest is what it was before them."""
+        """What a policy does not speak of it leaves out, so that its digest is what it was before there was that."""
         content: dict[str, Any] = handler(self)
-        silent = {"recoding", *_OF_TREES} if self.recoding == "lattice" else set()
+        if self.recoding == "tree":
+            silent = {key for key in _OF_CHOICES if key != "importance"}
+        else:
+            silent = {"recoding", *_OF_TREES} | {key for key in _OF_CHOICES if not self._says(key)}
         if self.totals is None:
             silent.add("totals")
         return {key: item for key, item in content.items() if key not in silent}
+
+    def _says(self, key: str) -> bool:
+        """Whether a key has another value than the one it has where it is not given."""
+        usual = type(self).model_fields[key].get_default(call_default_factory=True)
+        return bool(getattr(self, key) != usual)
 
     def files(self) -> dict[Place, MappingFile]:
         """The mapping that is used again."""
@@ -120,8 +141,9 @@ class SampledCrowd(ReleaseSection):
         findings: list[Finding] = [
             (("release", key), "is for trees: set 'recoding: tree', or leave it out")
             for key in _OF_TREES
-            if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True)
+            if self._says(key)
         ]
+        findings += self._unfit_choice(attributes)
         here = ("release", "selection_epsilon")
         if self.selection_epsilon >= self.epsilon:
             findings.append((here, "is part of epsilon and must be smaller"))
@@ -135,7 +157,9 @@ class SampledCrowd(ReleaseSection):
             findings.append((here, "nothing can be promised for a choice made on the sample itself; fix every level"))
         if self.already_sampled and self.beta is None:
             findings.append((("release", "already_sampled"), "say at which rate it was sampled: give 'beta'"))
-        if self.selection_epsilon and all(attribute.level is not None for attribute in attributes.values()):
+        if self.selection_epsilon and all(
+            attribute.level is not None or name == self.target for name, attribute in attributes.items()
+        ):
             findings.append((here, "pays for a choice, but every attribute has its 'level' already"))
         if not self.selection_epsilon:
             findings += [
@@ -145,12 +169,44 @@ class SampledCrowd(ReleaseSection):
             ]
         return findings
 
+    def _unfit_choice(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
+        findings: list[Finding] = []
+        if not self.selection_epsilon:
+            return [
+                (("release", key), "is about a choice: give a 'selection_epsilon'")
+                for key in _OF_CHOICES
+                if self._says(key)
+            ]
+        named = {"workload": [name for names in self.workload for name in names], "importance": list(self.importance)}
+        named["target"] = [] if self.target is None else [self.target]
+        findings += [
+            (("release", key), f"there is no published column '{name}'")
+            for key, names in named.items()
+            for name in dict.fromkeys(names)
+            if name not in attributes
+        ]
+        for key, goal in (("workload", "workload"), ("target", "misclassified")):
+            if (self.minimise == goal) != self._says(key):
+                findings.append((("release", key), f"goes with 'minimise: {goal}', and that with it"))
+        if any(len(set(names)) != len(names) or not names for names in self.workload):
+            findings.append((("release", "workload"), "a set has no column, or one twice"))
+        if self.importance and self.minimise not in ("loss", "entropy"):
+            findings.append((("release", "importance"), "goes with 'minimise: loss' or 'entropy'"))
+        if self.target is not None and len(attributes) < 2:
+            findings.append((("release", "target"), "there is no other column to predict it by"))
+        return findings
+
     def _unfit_tree(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         findings: list[Finding] = []
         if self.totals is not None:
             findings.append((("release", "totals"), "a tree has one-way tables of its own; leave it out"))
         if self.selection_epsilon:
             findings.append((("release", "selection_epsilon"), "a tree has a share of its own: 'choice_rho'"))
+        findings += [
+            (("release", key), "is for one level per column; a tree has 'score' and 'importance'")
+            for key in _OF_CHOICES[:3]
+            if self._says(key)
+        ]
         if self.crowd_of_interest is not None:
             findings.append((("release", "crowd_of_interest"), "a tree makes crowds of the size that beta and k want"))
         if self.already_sampled and self.mapping is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 
@@ -17,15 +17,48 @@ from incrowd.mechanisms.base import (
     fixed_levels,
 )
 from incrowd.mechanisms.persons import Persons
-from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.section import Minimised, SampledCrowd
 from incrowd.policy import Policy
-from incrowd.recoding.choice import reach_of, require_scorable
+from incrowd.recoding.quality import Apart, Asked, Classified, CrowdCount, Detail, Quality, reach_of
 from incrowd.sources.at_least import CrowdsAsked
 from incrowd.theory import crowd
 from incrowd.theory._groups import float_above
 from incrowd.theory.views import LaplaceStep
 
 LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
+
+
+@dataclass(frozen=True)
+class LevelChoice:
+    """What the private choice of levels looks for, as the policy says.
+
+    Attributes:
+        minimise: what it keeps low.
+        importance: of columns, if the policy gives it; the others have 1.
+        workload: sets of columns that will be tabulated.
+        target: the column that the others are to predict.
+    """
+
+    minimise: Minimised = "loss"
+    importance: Mapping[str, float] = field(default_factory=dict)
+    workload: tuple[tuple[str, ...], ...] = ()
+    target: str | None = None
+
+    @classmethod
+    def of(cls, release: SampledCrowd) -> LevelChoice:
+        """That of a policy."""
+        return cls(release.minimise, release.importance, release.workload, release.target)
+
+    @property
+    def needs_tables(self) -> bool:
+        """Whether it needs one-way tables, to be paid for."""
+        return self.minimise == "entropy" or (self.minimise == "loss" and not self.importance)
+
+
+def parts_of_one(counted: Mapping[str, float]) -> dict[str, float]:
+    """What each column counts, in parts of the whole, rounded down to what the certificate says."""
+    whole = math.fsum(counted.values())
+    return {name: math.floor(one / whole * 10_000) / 10_000 for name, one in counted.items()}
 
 
 @dataclass(frozen=True)
@@ -40,6 +73,30 @@ class CrowdSettings:
     already_sampled: bool
     persons: Persons = field(default_factory=Persons)
     totals_epsilon: float = 0.0
+    choice: LevelChoice = field(default_factory=LevelChoice)
+
+    @property
+    def tables_epsilon(self) -> float:
+        """The part of ε₁ that pays for one-way tables, from which columns get their weights."""
+        return self.selection_epsilon / 8 if self.choice.needs_tables else 0.0
+
+    @property
+    def choice_epsilon(self) -> float:
+        """The rest of it, which pays for the choice itself; rounded down."""
+        return crowd.left_after(self.selection_epsilon, self.tables_epsilon)
+
+    def quality(self, names: Sequence[str]) -> Quality:
+        """What the choice looks for in a table of these columns."""
+        choice, (k, beta) = self.choice, (self.k, self.beta)
+        if choice.minimise == "class_size":
+            return CrowdCount(k, beta)
+        if choice.minimise == "discernibility":
+            return Apart(k, beta)
+        if choice.minimise == "workload":
+            return Asked(k, beta, [[names.index(name) for name in one] for one in choice.workload])
+        if choice.minimise == "misclassified" and choice.target is not None:
+            return Classified(k, beta, names.index(choice.target))
+        return Detail(k, beta)
 
     @property
     def crowd_epsilon(self) -> float:
@@ -106,6 +163,7 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
     if k is None or beta is None:
         raise InternalError("a release was left without k or beta")
     settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled, persons, totals)
+    settings = replace(settings, choice=LevelChoice.of(release))
     if not settings.kept:
         needed = crowd.smallest_k(left, release.delta, beta, rows)
         raise GuaranteeError(
@@ -161,6 +219,8 @@ def settle(release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttr
         )
     require_limited_before_sampling(release, policy)
     fixed = fixed_levels(policy, attributes)
+    if release.target is not None:
+        fixed = {release.target: 0, **fixed}
     if not release.selection_epsilon:
         fixed = {a.name: 0 for a in attributes} | fixed
     settled = CrowdSettled(solve(release, Persons.in_policy(policy)), attributes, fixed)
@@ -183,7 +243,7 @@ def require_limited_before_sampling(release: SampledCrowd, policy: Policy) -> No
 def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[CrowdSettled, Histogram]:  # noqa: ARG001
     """A table that is too large for a private choice is refused here, before the budget is charged."""
     if settings.chosen:
-        require_scorable(table.total)
+        settings.crowd.quality(table.names).require_scorable(table.total)
     return settings, table
 
 

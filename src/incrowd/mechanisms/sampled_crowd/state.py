@@ -11,6 +11,7 @@ not published, and how large they could be, stands beside them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from incrowd.core.numbers import grown
@@ -25,9 +26,10 @@ from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, 
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled, LevelChoice, parts_of_one
 from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdCertificate,
+    CrowdStatedChoice,
     CrowdStatedMechanism,
     CrowdStatedPromise,
     CrowdStatedTotals,
@@ -40,8 +42,13 @@ from incrowd.theory._groups import float_above
 # --- what it says ---------------------------------------------------------------------------------------------------
 
 
-def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[str]) -> CrowdStatement:
-    """The whole statement; all of it follows from the settings and the levels."""
+def state(
+    settings: CrowdSettings,
+    levels: Mapping[str, int],
+    chosen: Sequence[str],
+    weights: Mapping[str, float] | None = None,
+) -> CrowdStatement:
+    """The whole statement; all of it follows from the settings, the levels, and what columns counted in the choice."""
     promise = CrowdStatedPromise(
         notion="(epsilon, delta)-differential privacy",
         epsilon=settings.epsilon,
@@ -59,6 +66,7 @@ def state(settings: CrowdSettings, levels: Mapping[str, int], chosen: Sequence[s
         levels=dict(levels),
         levels_chosen=tuple(chosen),
         totals=_totals(settings, len(levels)),
+        choice=_choice(settings, weights) if chosen else None,
     )
     return Statement(promise, mechanism, assumptions(settings))
 
@@ -67,6 +75,14 @@ def _totals(settings: CrowdSettings, columns: int) -> CrowdStatedTotals | None:
     if not settings.totals_epsilon:
         return None
     return CrowdStatedTotals(epsilon=settings.totals_epsilon, decay=settings.totals_noise(columns).decay)
+
+
+def _choice(settings: CrowdSettings, weights: Mapping[str, float] | None) -> CrowdStatedChoice:
+    return CrowdStatedChoice(
+        minimise=settings.choice.minimise,
+        tables_epsilon=settings.tables_epsilon,
+        weights=None if weights is None else dict(weights),
+    )
 
 
 def together_of(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
@@ -156,7 +172,11 @@ def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
         settings.kept,
         f"they give delta = {settings.exact_delta:.3g}, more than the {settings.delta:g} promised",
     )
-    chosen = [name for name, a in attributes.items() if a.level is None and release.selection_epsilon]
+    chosen = [
+        name
+        for name, a in attributes.items()
+        if a.level is None and release.selection_epsilon and name != release.target
+    ]
     levels = mechanism.levels
     held = held_columns(certificate)
     sound = are_levels(levels, held)
@@ -168,10 +188,28 @@ def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
         fixed = 0 if attribute.level is None else attribute.level
         same = same and (name in chosen or levels[name] == fixed)
     yield Check("the levels are the policy's, where it fixes them", same, "a level differs from the policy's")
-    stated = state(settings, levels, mechanism.levels_chosen).is_in(certificate)
+    weights = mechanism.choice.weights if mechanism.choice is not None else None
+    if mechanism.choice is not None:
+        weighed = _weighed(settings.choice, weights, list(attributes))
+        yield Check("what columns counted in the choice follows from the policy", weighed, "their weights are others")
+    statement = state(settings, levels, mechanism.levels_chosen, weights)
+    if mechanism.choice is None and settings.choice == LevelChoice():
+        # Certificates of earlier versions, in which all columns counted the same, say nothing of it.
+        statement = replace(statement, mechanism=statement.mechanism.model_copy(update={"choice": None}))
+    stated = statement.is_in(certificate)
     stated = stated and says_together(certificate, lambda copies: together_of(settings, copies))
     stated = stated and not (settings.already_sampled and certificate.promise.together)
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
+
+
+def _weighed(choice: LevelChoice, weights: Mapping[str, float] | None, names: Sequence[str]) -> bool:
+    if choice.minimise not in ("loss", "entropy") or weights is None:
+        return weights is None and choice.minimise not in ("loss", "entropy")
+    if set(weights) != set(names):
+        return False
+    if choice.minimise == "loss" and choice.importance:
+        return dict(weights) == parts_of_one({name: choice.importance.get(name, 1.0) for name in names})
+    return all(0 <= weight <= 1 for weight in weights.values()) and sum(weights.values()) <= 1 + 1e-9
 
 
 def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
@@ -187,6 +225,7 @@ def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
             release.already_sampled,
             Persons.in_certificate(certificate),
             0.0 if release.totals is None else release.totals.epsilon,
+            LevelChoice.of(release),
         ),
         (),
         {},

@@ -44,6 +44,19 @@ class CrowdStatedTotals(Part):
     decay: float = Field(description="a of the discrete Laplace noise in each count: e^(−a·|x|).")
 
 
+class CrowdStatedChoice(Part):
+    """What the private choice of levels looked for."""
+
+    minimise: str = Field(description="What it kept low.")
+    tables_epsilon: float = Field(
+        description="The part of selection_epsilon that paid for one-way tables, from which the weights come; 0 if "
+        "they come from the policy, or there are none."
+    )
+    weights: dict[str, float] | None = Field(
+        description="What each column counted, in parts of 1; none if columns counted together."
+    )
+
+
 class CrowdStatedMechanism(StatedMechanism):
     """How a sampled crowd was made."""
 
@@ -56,6 +69,11 @@ class CrowdStatedMechanism(StatedMechanism):
         description="Whether the table was taken to be a sample itself, so that nothing was sampled."
     )
     levels_chosen: Many[str] = Field(description="The columns whose levels were chosen privately.")
+    choice: CrowdStatedChoice | None = Field(
+        default=None,
+        description="If levels were chosen, what the choice looked for. Else left out.",
+        json_schema_extra={"left_out": True},
+    )
     tree: CrowdStatedTree | None = Field(
         default=None,
         description="If the mapping is a tree of boxes, how it came about; it is in `mapping.json`. Else left out.",
@@ -70,8 +88,9 @@ class CrowdStatedMechanism(StatedMechanism):
 
     @model_serializer(mode="wrap")
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without a tree or totals nothing is said of them, as before there were any."""
-        return {key: item for key, item in handler(self).items() if key not in ("tree", "totals") or item is not None}
+        """Of what there is not, nothing is said, as before there was any."""
+        unsaid = ("choice", "tree", "totals")
+        return {key: item for key, item in handler(self).items() if key not in unsaid or item is not None}
 
 
 CrowdCertificate = Certificate[CrowdStatedPromise, CrowdStatedMechanism]

@@ -169,7 +169,7 @@ def test_levels_are_left_to_the_tree():
         policy(attributes=ATTRIBUTES.replace("[20, 40]}}", "[20, 40]}, level: 1}"))
 
 
-@pytest.mark.parametrize("key", ["splits: binary", "score: queries", "importance: {age: 2}", "choice_rho: 0.1"])
+@pytest.mark.parametrize("key", ["splits: binary", "score: queries", "choice_rho: 0.1"])
 def test_keys_of_trees_are_for_trees(key):
     with pytest.raises(PolicyError, match="is for trees"):
         policy(f", selection_epsilon: 0.1, {key}", release=RELEASE.replace(", recoding: tree", ""))
