@@ -295,9 +295,9 @@ def everything(self, settings, prepared, source):
     return replace(made, published=made.outcome.sample)
 
 
-def estimated_by_another_rate(self, certificate, table, by, **_):
+def estimated_by_another_rate(self, certificate, table, by, options):
     mechanism = certificate.mechanism.model_copy(update={"beta": 0.9})
-    return CROWD.estimate(self, certificate.model_copy(update={"mechanism": mechanism}), table, by)
+    return CROWD.estimate(self, certificate.model_copy(update={"mechanism": mechanism}), table, by, options)
 
 
 def without_chance(self, settings, prepared, source):
