@@ -6,7 +6,7 @@ be published: n_c is the number of records in a cell, X ~ Bin(n_c, β) of them a
 | | the score of a node | one record more |
 |---|---|---|
 | `Detail` | Σ_c w(c)·h(n_c), w(c) the public information of a cell's labels | raises it by at most s·max w |
-| `CrowdCount` | Σ_c P[X ≥ k], the crowds expected to be published | raises it by at most the largest β·P[Bin(n, β) = k−1] |
+| `CrowdCount` | Σ_c P[X ≥ k], the crowds expected to be published | raises it by at most max β·P[Bin(n, β) = k−1] |
 | `Apart` | Σ_c h(n_c)·(1 − n_c/N), N the records of the table | moves it by −f at least and s + r at most |
 | `Asked` | w(g)·Σ_c h(n_c), w(g) a public weight of the node | raises it by at most s·max w |
 | `Classified` | Σ over groups by all columns but the target of the largest h(n_c) in it | raises it by at most s |

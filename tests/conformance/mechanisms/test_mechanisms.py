@@ -275,7 +275,7 @@ def test_every_folder_has_the_same_files(name):
     proof, page = (folder / "proof.md").read_text(encoding="utf-8"), ROOT / "docs" / "proofs.md"
     for file in re.findall(r"`(proofs/\w+\.v)`", proof):
         assert (ROOT / file).is_file(), file
-    headings = set(re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    headings = set(re.findall(r"^###? (.+)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
     for named in re.findall(r'"([^"]+)"', proof):
         assert any(heading.startswith(named) for heading in headings), named
     for file in re.findall(r"`(\w+\.py)`", proof):
