@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -95,8 +95,9 @@ def audit(
     suspects = tuple(_with_what_she_saw(suspect, secret) for suspect in suspects)
     declared = domains if isinstance(domains, Mapping) else domains_meant(domains, secret)
     tell("reading", 0.0)
-    observed = count_observed(source, [*known, *secret], weights=weights)
     whose = columns_meant(people, there)
+    repeating = () if whose else tuple(_rows_not_people(source, [*known, *secret]))
+    observed = count_observed(source, [*known, *secret], weights=weights)
     crowds = people_in_groups(source, known, whose, worst=worst, show_values=show_values) if whose else None
     tell("auditing", 0.5)
     found = auditing.audit(
@@ -112,7 +113,18 @@ def audit(
         worst=worst,
         show_values=show_values,
     )
-    return found if crowds is None else replace(found, people=crowds)
+    return replace(found, notes=(*found.notes, *repeating), people=crowds)
+
+
+def _rows_not_people(source: Source, looked_at: Sequence[str]) -> Iterator[str]:
+    """That rows are taken for people though an identifier repeats, if one does."""
+    from incrowd.sources.repeats import seem_not_people
+
+    for repeated in seem_not_people(source, looked_at)[:1]:
+        yield (
+            f"Every figure counts rows, and {repeated.column!r} repeats: a group of many rows may be one person. If it "
+            "says whose a row is, name it (--people, or `people` in Python): people are counted in each group then."
+        )
 
 
 def _with_what_she_saw(suspect: Suspect, sensitive: Sequence[str]) -> Suspect:

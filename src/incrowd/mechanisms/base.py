@@ -227,6 +227,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """What the studio's form has besides, by its name in `publishing.js`, for a section with more than plain keys."""
     looked_at_first: ClassVar[str] = "release"
     """The part of its public report that shows the sizes of groups."""
+    weights: ClassVar[bool] = True
+    """Whether a survey weight may be among the columns; not where what is published are crowds or counts of them."""
     kept_as: ClassVar[str] = "as it is"
     """How a column is shown whose values are not made coarser."""
     leaves_out: ClassVar[bool] = True

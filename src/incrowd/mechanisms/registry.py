@@ -36,14 +36,28 @@ def mechanism_named(name: str) -> AnyMechanism:
 
 
 def require_countable(policy: Policy) -> None:
-    """Refuse people with several rows where only those with one are promised anything.
+    """Refuse what a mechanism cannot count: people with several rows where only those with one are promised anything,
+    and survey weights where crowds are published.
 
     Raises:
-        PolicyError: the policy lets several rows of a person count, and its mechanism promises nothing for such.
+        PolicyError: the policy lets several rows of a person count, and its mechanism promises nothing for such; or it
+            publishes a survey weight with crowds.
     """
-    if policy.release is None or policy.rows_per_person == 1:
+    from incrowd.sources.meaning import is_weight, words_of
+
+    if policy.release is None:
         return
-    if not mechanism_named(policy.release.mechanism).several_rows:
+    mechanism = mechanism_named(policy.release.mechanism)
+    weights = [name for name in policy.published if is_weight(words_of(name))]
+    if weights and not mechanism.weights:
+        raise PolicyError(
+            f"{weights[0]!r} seems to be a survey weight, which the mechanism '{policy.release.mechanism}' does not "
+            "publish: it has nearly as many values as people, so no crowd shares one; it tells how its person was "
+            "sampled; and what is estimated from crowds is not weighted by it.",
+            code="policy-invalid",
+            remedy="Drop the column (role: drop). If it is something else, give it another name.",
+        )
+    if policy.rows_per_person > 1 and not mechanism.several_rows:
         raise PolicyError(
             f"The mechanism '{policy.release.mechanism}' promises something to people with one row each, and up to "
             f"{policy.rows_per_person} rows of a person are to count.",

@@ -190,7 +190,7 @@ def _prepared(
     whose = mechanism.counts_people(settings)
     table, people = _count_asked(opened, policy, attributes, asked, lambda part: tell("reading", part), whose=whose)
     settings, prepared = _prepare(mechanism, settings, table if people is None else people.telling, tell)
-    concerns = (*repeating, *before_publishing(mechanism, policy, settings, table))
+    concerns = (*repeating, *one_row_each(people, policy), *before_publishing(mechanism, policy, settings, table))
     return DriverWork(
         mechanism, policy, attributes, settings, prepared, table, source, copies, concerns, people, rehearse
     )
@@ -419,6 +419,18 @@ def _prepare(
     if isinstance(table, Crowds):
         return settings, mechanism.prepare_crowds(settings, table)
     return mechanism.prepare(settings, table, tell)
+
+
+def one_row_each(people: BoundedRows | None, policy: Policy) -> tuple[Concern, ...]:
+    """What to say where several rows of a person may count and nobody has several."""
+
+    if people is None or policy.people is None or policy.rows_per_person == 1 or people.people < people.rows:
+        return ()
+    text = (
+        f"Nobody has several rows: {policy.people.column[0]!r} has one row for each value. 'at_most: 1' would count "
+        "the same rows at a smaller price: more cost larger crowds or more noise, whether or not anybody has them."
+    )
+    return (Concern("one-row-each", policy.people.column[0], text),)
 
 
 def rows_not_people(source: Source, policy: Policy) -> tuple[Concern, ...]:

@@ -24,6 +24,7 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.recoding.fidelity import Fidelity, Told, dense, fidelity, score
 from incrowd.reports.bars import Row, bars
 from incrowd.reports.page import Content, Html, code, heading, label, markup, paragraph, points, table, tag
+from incrowd.sources.meaning import may_weigh, says_weight, words_of
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -283,6 +284,14 @@ def before_publishing(
         name = mark.path.split(".")[1] if mark.path.startswith("attributes.") else None
         text = f"{mark.path or 'The policy'} was read off the data ({mark.text}). Confirm it, then remove the mark."
         yield Concern("unconfirmed", name, text)
+    for name in policy.published if not mechanism.weights else ():
+        if says_weight(words_of(name)) or may_weigh(words_of(name)):
+            yield Concern(
+                "survey-weight",
+                name,
+                f"Is {name} a survey weight? Then drop it: it has nearly as many values as people, and no count is "
+                "weighted by it. If it is the weight of a body or the like, all is well.",
+            )
     for column, tally in zip(whole.columns, whole.tallies.values(), strict=True):
         values, there = len(column.labels), int(np.count_nonzero(tally))
         if values >= _MANY and there * _FEW <= values:

@@ -132,6 +132,11 @@ def says_weight(words: frozenset[str]) -> bool:
     return bool(words & _WEIGHTS) or any(word.startswith("wt") for word in words)
 
 
+def is_weight(words: frozenset[str]) -> bool:
+    """Whether a column so named can hardly be anything but a survey weight."""
+    return bool(words & (_WEIGHTS - {"wt", "wgt", "poids"}))
+
+
 def says_sought(words: frozenset[str]) -> bool:
     """Whether a column so named is one that most users of a survey ask for."""
     return bool(words & _SOUGHT)

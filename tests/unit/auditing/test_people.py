@@ -63,3 +63,11 @@ def test_columns_that_cannot_say_whose_a_row_is():
     with pytest.raises(DataError) as caught:
         api.audit(HAND, "ward", people="nobody")
     assert caught.value.code == "column-unknown"
+
+
+def test_an_identifier_that_repeats_is_spoken_of_unless_it_is_named():
+    visits = HAND.rename(columns={"who": "patient_id"})
+    [said] = [note for note in api.audit(visits, "ward").notes if "--people" in note]
+    assert "'patient_id' repeats" in said
+    for quiet in (api.audit(visits, "ward", people="patient_id"), api.audit(HAND[["ward"]], "ward")):
+        assert not any("--people" in note for note in quiet.notes)

@@ -168,3 +168,37 @@ def test_the_warning_comes_from_every_kind_of_table(visits, tmp_path):
     # A stream can be read once, and is not used up by a question.
     stream = pa.Table.from_pandas(visits).to_reader()
     assert api.release(stream, policy).concerns == ()
+
+
+def test_nobody_with_several_rows_is_a_note(visits):
+    one = visits.drop_duplicates("patient_id")
+    several = PEOPLE.replace("at_most: 1", "at_most: 3")
+    (said,) = api.release(one, Policy.from_text(POLICY + several)).concerns
+    assert (said.code, said.column) == ("one-row-each", "patient_id")
+    assert "at_most: 1" in said.text
+    assert api.release(one, Policy.from_text(POLICY + PEOPLE)).concerns == ()
+    assert api.release(visits, Policy.from_text(POLICY + several)).concerns == ()
+
+
+# --------------------------------------------------------------------------------------------------- survey weights
+
+
+WEIGHTED = "  {name}: {{type: integer, domain: {{from: 1, to: 9}}, level: 0}}\nrelease: {release}\n"
+CROWDS = ["{mechanism: sampled_crowd, epsilon: 2, delta: 1e-5}", "{mechanism: views, epsilon: 2, delta: 1e-5}"]
+
+
+@pytest.mark.parametrize("release", CROWDS)
+def test_a_survey_weight_is_not_published_with_crowds(visits, release):
+    for name in ("fnlwgt", "PERWT", "survey_weight"):
+        text = POLICY.partition("release:")[0] + WEIGHTED.format(name=name, release=release)
+        with pytest.raises(PolicyError, match="survey weight") as caught:
+            api.release(visits.assign(**{name: 3}), Policy.from_text(text))
+        assert "role: drop" in caught.value.remedy
+        shown = text.replace(release, "{mechanism: generalization, require: {k: 2}}")
+        api.release(visits.assign(**{name: 3}), Policy.from_text(shown))
+
+
+def test_what_may_be_a_weight_is_asked_about(visits):
+    text = POLICY.partition("release:")[0] + WEIGHTED.format(name="weight", release=CROWDS[0])
+    said = api.release(visits.assign(weight=3), Policy.from_text(text + PEOPLE)).concerns
+    assert [(concern.code, concern.column) for concern in said] == [("survey-weight", "weight")]

@@ -75,6 +75,7 @@ class SampledCrowdMechanism(
         "The sampled crowd is (ε, δ)-differentially private for adding or removing one record, on any table.",
     )
     described = DESCRIBED
+    weights = False
     section = SampledCrowd
     certificate = CrowdCertificate
     claimed = (

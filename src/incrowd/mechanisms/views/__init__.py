@@ -67,6 +67,7 @@ class ViewsMechanism(
         {"by": "noise"},
     )
     described = DESCRIBED
+    weights = False
     section = Views
     certificate = ViewsCertificate
     claimed = (
