@@ -1,8 +1,9 @@
 """What can be estimated from a set of views.
 
 A cross-tabulation that some view carries is read off it, with intervals that hold. Beyond the views there is only the
-model that the synthetic table is drawn from: its numbers are marked, have no standard error, and their intervals say
-what the views rule out, which is that a cell has more people than any coarser cell around it.
+model that the synthetic table is drawn from: its numbers are marked and have no standard error. Their intervals do not
+rest on the model: a cell has no more people than any cell around it that some view shows, of fewer columns or of coarser
+levels.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +24,10 @@ from incrowd.mechanisms.views.draw import fitted
 from incrowd.mechanisms.views.state import read_views
 from incrowd.mechanisms.views.stated import ViewsCertificate
 from incrowd.mechanisms.views.view import Integers, View
-from incrowd.theory.intervals import ANY, NORMAL_95, sampled_between
+from incrowd.theory.intervals import ANY, SURPRISE, sampled_between
 from incrowd.theory.views import CrowdStep, LaplaceStep
 
 Floats = NDArray[np.float64]
-
-_LAPLACE_95 = 2.2
-"""Standard deviations of a sum of Laplace numbers: more than its 95% interval has on either side."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +51,10 @@ class Tabulated:
     high: Integers
     hidden: Integers
 
+    def possible(self, place: tuple[int, ...]) -> float:
+        """The estimate of a cell as far as it lies in its interval: a noisy count may be below zero."""
+        return float(min(max(self.estimate[place], self.low[place]), self.high[place]))
+
 
 def estimate(
     certificate: ViewsCertificate, published: Publication, by: Sequence[str], mean: str | None = None
@@ -61,13 +64,13 @@ def estimate(
     views = read_views(certificate.mechanism, certificate.labels, published.beside)
     labels = [certificate.labels[name] for name in by]
     base = certificate.mechanism.levels
-    carrying = [tabulated(view, by) for view in views if _carries(view, by, base)]
+    carrying = [view for view in views if _carries(view, by, base)]
     if carrying:
-        best = min(carrying, key=lambda one: (int(one.hidden.sum()), float(one.error.sum())))
+        best = tabulated(_read_from(certificate, carrying), by)
         rows = [
             ViewEstimate(
                 values,
-                float(best.estimate[place]) if best.high[place] and not _empty(best, place) else None,
+                None if _empty(best, place) else best.possible(place),
                 None if best.hidden[place] else float(best.error[place]),
                 int(best.low[place]),
                 int(best.high[place]),
@@ -78,12 +81,19 @@ def estimate(
         return _with_means(Estimates(tuple(by), tuple(rows), (_CARRIED,)), certificate, views, mean)
     model = fitted([len(certificate.labels[name]) for name in names], views)
     people = model.marginal([names.index(name) for name in by])
-    most = _most(views, by, base, people.shape)
+    most = _most(views, by, people.shape)
     rows = [
-        ViewEstimate(values, float(people[place]), None, 0, int(most[place]), modelled=True)
+        ViewEstimate(values, float(min(people[place], most[place])), None, 0, int(most[place]), modelled=True)
         for place, values in _cells(labels)
     ]
-    return _with_means(Estimates(tuple(by), tuple(rows), (_MODELLED,)), certificate, views, mean)
+    coarser = [view for view in views if set(by) <= set(view.columns)]
+    notes = (_MODELLED, *([_coarser(coarser[0])] if coarser else []))
+    return _with_means(Estimates(tuple(by), tuple(rows), notes), certificate, views, mean)
+
+
+def _read_from(certificate: ViewsCertificate, carrying: Sequence[View]) -> View:
+    """The first view that was drawn or, of listed ones, the least: which one is read may not depend on what it says."""
+    return carrying[0] if certificate.mechanism.choices else min(carrying, key=lambda view: view.counts.size)
 
 
 def _with_means(
@@ -100,7 +110,7 @@ def _with_means(
     groups = _cells([certificate.labels[name] for name in by])
     carrying = [view for view in views if _carries(view, wanted, base)]
     if carrying:
-        view = min(carrying, key=lambda one: (int(tabulated(one, wanted).hidden.sum()), one.counts.size))
+        view = _read_from(certificate, carrying)
         table = tabulated(view, wanted)
         means = [_mean_in(view, table, values, codes, place, group) for place, group in groups]
         return replace(found, means=tuple(means), notes=(*found.notes, MIDDLES, _NO_MEAN))
@@ -150,8 +160,16 @@ _MODELLED_MEAN = (
 _FEWEST_ERRORS = 3.0  # a group not known to be so far from empty has no mean
 _MODELLED = (
     "Modelled: no view carries these columns together. The numbers follow from the views if columns depend on each "
-    "other through them alone; an upper end is what the views rule out with a probability of 95% each."
+    "other through them alone; of that nothing is claimed. Low and high claim less: the number of people lies between "
+    "them with a probability of at least 95%, because no cell has more people than a cell of a view around it."
 )
+
+
+def _coarser(view: View) -> str:
+    return (
+        f"The view of {', '.join(view.columns)} shows these columns together, but more coarsely: the upper ends use it, "
+        "and its file has its counts."
+    )
 
 
 def _empty(table: Tabulated, place: tuple[int, ...]) -> bool:
@@ -170,8 +188,8 @@ def _carries(view: View, by: Sequence[str], base: dict[str, int]) -> bool:
     )
 
 
-def tabulated(view: View, by: Sequence[str]) -> Tabulated:
-    """A view summed up to some of its columns, in their order."""
+def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE) -> Tabulated:
+    """A view summed up to some of its columns, in their order; either end may be wrong with so small a probability."""
     gone = tuple(axis for axis, name in enumerate(view.columns) if name not in by)
     kept = [name for name in view.columns if name in by]
     order = [kept.index(name) for name in by]
@@ -183,22 +201,38 @@ def tabulated(view: View, by: Sequence[str]) -> Tabulated:
     if isinstance(view.step, CrowdStep):
         beta = view.step.beta
         hidden = summed((view.counts == 0).astype(np.int64))
-        low, high = sampled_between(counts, counts + hidden * (view.step.k - 1), beta)
+        low, high = sampled_between(counts, counts + hidden * (view.step.k - 1), beta, surprise=surprise)
         return Tabulated(counts / beta, np.sqrt(counts * (1 - beta)) / beta, low, high, hidden)
     number = math.prod(view.counts.shape[axis] for axis in gone)
     error = view.step.deviation * math.sqrt(number)
-    margin = math.ceil((_LAPLACE_95 if isinstance(view.step, LaplaceStep) else NORMAL_95) * error) + 1
+    margin = math.ceil(deviations(surprise, laplace=isinstance(view.step, LaplaceStep)) * error) + 1
     low, high = np.maximum(counts - margin, 0), np.maximum(counts + margin, 0)
     return Tabulated(counts.astype(np.float64), np.full(counts.shape, error), low, high, np.zeros_like(counts))
 
 
-def _most(views: Sequence[View], by: Sequence[str], base: dict[str, int], shape: tuple[int, ...]) -> Integers:
-    """The least upper end among the cells around each cell that some view shows."""
+def deviations(surprise: float, *, laplace: bool) -> float:
+    """A sum of noise is more standard deviations than that above 0 with a probability of `surprise` at most.
+
+    Of Laplace numbers it is at most what one alone has, ln(1/2s)/√2, or a Gaussian, whichever is more, and a little.
+    """
+    gaussian = NormalDist().inv_cdf(1 - surprise)
+    return 1.04 * max(gaussian, math.log(0.5 / surprise) / math.sqrt(2)) if laplace else gaussian
+
+
+def _most(views: Sequence[View], by: Sequence[str], shape: tuple[int, ...]) -> Integers:
+    """The least upper end among the cells around each cell, whatever levels they have.
+
+    The lower end, 0, is certain. The 5% are shared by all views that have one of the columns, so that the least of
+    their upper ends holds with 95%.
+    """
     most = np.full(shape, ANY, dtype=np.int64)
-    for view in views:
+    around = [view for view in views if set(by) & set(view.columns)]
+    for view in around:
         within = [name for name in by if name in view.columns]
-        if within and _carries(view, within, base):
-            table = tabulated(view, within)
-            place = tuple(slice(None) if name in within else None for name in by)
-            most = np.minimum(most, table.high[place])
+        high = tabulated(view, within, 2 * SURPRISE / len(around)).high
+        for axis, name in enumerate(within):
+            # From the cells of the view to those of the columns' own values.
+            high = np.take(high, view.recodes[view.columns.index(name)].to, axis=axis)
+        place = tuple(slice(None) if name in within else None for name in by)
+        most = np.minimum(most, high[place])
     return most

@@ -18,6 +18,7 @@ from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.views.choose import Candidate, Chooser
 from incrowd.mechanisms.views.draw import fitted, run
+from incrowd.mechanisms.views.estimate import deviations
 from incrowd.mechanisms.views.settle import prepare, settle
 from incrowd.mechanisms.views.view import file_names
 from incrowd.policy import Policy
@@ -272,6 +273,51 @@ def test_intervals_hold(people, by):
         found = api.estimate(api.release(people, plan, _source=RandomSource.seeded(seed)), ["age"])
         missed += sum(not row.low <= truth[int(row.values[0])] <= row.high for row in found.rows)
     assert missed < 22
+
+
+def test_a_view_at_coarser_levels_bounds_the_cells_within_its_own(people):
+    made = api.release(people, policy("epsilon: 0.7, delta: 1e-6, views: [[age, job]]"), _source=RandomSource.seeded(4))
+    view = made.certified.mechanism.views[-1]
+    assert view.columns == ("age", "job")
+    assert view.levels[0] > 0
+    found = api.estimate(made, ["age", "job"])
+    assert any("more coarsely" in note for note in found.notes)
+    truth = people.groupby(["age", "job"]).size()
+    tops = {}
+    for row in found.rows:
+        assert row.modelled
+        assert row.low <= row.estimate <= row.high
+        tops.setdefault(row.values[0], []).append(row.high)
+    missed = sum(not row.low <= truth.get((int(row.values[0]), row.values[1]), 0) <= row.high for row in found.rows)
+    assert missed <= 6  # of 120
+    # The one-way tables alone would leave the same room to all three jobs of an age.
+    assert all(len(set(ends)) > 1 for age, ends in tops.items() if int(age) < 10)
+
+
+def test_noisy_counts_below_zero_are_estimated_within_their_interval(people):
+    few = people[people.age < 5]
+    made = api.release(few, policy("epsilon: 1, delta: 1e-6, by: noise"), _source=RandomSource.seeded(6))
+    for by in (["age"], ["sex"], ["age", "job"]):
+        assert all(row.low <= row.estimate <= row.high for row in api.estimate(made, by).rows)
+
+
+@pytest.mark.parametrize("laplace", [True, False])
+@pytest.mark.parametrize("surprise", [0.025, 0.01, 0.001])
+def test_sums_of_noise_stay_within_so_many_deviations(surprise, laplace):
+    """The law of a sum, from the powers of its Fourier transform."""
+    points = 1 << 16
+    x = np.minimum(np.arange(points), points - np.arange(points))
+    for scale in (0.7, 3.0, 12.0):
+        law = np.exp(-x / scale) if laplace else np.exp(-(x**2) / (2 * scale**2))
+        law /= law.sum()
+        variance = float(law @ x**2)
+        for number in (1, 2, 5, 30):
+            summed = np.fft.irfft(np.fft.rfft(law) ** number, points)
+            margin = math.ceil(deviations(surprise, laplace=laplace) * math.sqrt(number * variance)) + 1
+            above = summed[margin + 1 : points // 2].sum()
+            assert above <= surprise
+    near = math.ceil(0.8 * deviations(surprise, laplace=laplace) * math.sqrt(variance))
+    assert law[near + 1 : points // 2].sum() > surprise
 
 
 def test_a_listed_view_with_noise_is_a_table_of_counts(people, tmp_path):
