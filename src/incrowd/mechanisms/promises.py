@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from incrowd.core.errors import BudgetError, ParameterError
 from incrowd.theory._numbers import require_between, require_count
+from incrowd.theory.concentrated import ChosenCrowd
 from incrowd.theory.crowd import CrowdProfile, require_rows
-from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, to_replace_one
+from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, compose, to_replace_one
+from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated
 
 LARGEST_EPSILON = 100.0
 """No single promise or budget lies above this: e^100 promises nothing."""
@@ -87,6 +90,84 @@ class Point:
 
 
 @dataclass(frozen=True)
+class ViewsPromise:
+    """Crowds of k, each on a fresh sample of rate β, and private choices in between, all declared together.
+
+    `delta` is the one that the release states. Each choice is `exponent`-DP, with a bounded range (add/remove).
+    """
+
+    k: int
+    beta: float
+    samples: int
+    choices: int
+    exponent: float
+    delta: float
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            k=require_count("k", self.k),
+            beta=require_between("beta", self.beta, 0.0, 1.0),
+            samples=require_count("samples", self.samples),
+            choices=require_count("choices", self.choices, least=0),
+            exponent=_epsilon("exponent", self.exponent),
+            delta=require_between("delta", self.delta, 0.0, 1.0),
+        )
+
+    @property
+    def whole(self) -> PrivacyProfile:
+        """All steps composed."""
+        return compose(self.parts(self.relation))
+
+    def parts(self, relation: Relation) -> Parts:
+        """The profiles of the steps. Replacing a record moves a choice within twice its range."""
+        crowds = CrowdPromise(self.k, self.beta).parts(relation) * self.samples
+        if not self.choices or not self.exponent:
+            return crowds
+        e = Fraction(self.exponent) * (2 if relation is Relation.REPLACE_ONE else 1)
+        return crowds + (BoundedRange(e, relation),) * self.choices
+
+
+@dataclass(frozen=True)
+class ConcentratedPromise:
+    """ρ-zCDP, such as of noisy counts and choices, followed by a crowd of k on a sample of rate β where there is one.
+
+    `delta` is the one that the release states (add/remove).
+    """
+
+    rho: float
+    delta: float
+    k: int | None = None
+    beta: float | None = None
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        _set(
+            self,
+            rho=require_between("rho", self.rho, 0.0, LARGEST_EPSILON),
+            delta=require_between("delta", self.delta, 0.0, 1.0),
+            k=None if self.k is None else require_count("k", self.k),
+            beta=None if self.beta is None else require_between("beta", self.beta, 0.0, 1.0),
+        )
+
+    @property
+    def whole(self) -> PrivacyProfile:
+        """Choice and crowd joined, which is sharper than their profiles composed."""
+        if self.k is None or self.beta is None:
+            return ZeroConcentrated(Fraction(self.rho))
+        return ChosenCrowd(self.k, self.beta, self.rho)
+
+    def parts(self, relation: Relation) -> Parts:
+        """The profiles of the steps. Replacing a record is two steps, for which ρ grows by 2² (Bun, Steinke)."""
+        rho = Fraction(self.rho) * (4 if relation is Relation.REPLACE_ONE else 1)
+        noisy: Parts = (ZeroConcentrated(rho, relation),)
+        if self.k is None or self.beta is None:
+            return noisy
+        return noisy + CrowdPromise(self.k, self.beta).parts(relation)
+
+
+@dataclass(frozen=True)
 class Uncomposable:
     """A promise that says nothing about several releases together: a belief ratio, a plain sample, ...
 
@@ -104,8 +185,14 @@ class Uncomposable:
         return ()
 
 
-Promise = CrowdPromise | Point | Uncomposable
-_KINDS: dict[str, type[Promise]] = {"sampled-crowd": CrowdPromise, "point": Point, "does-not-compose": Uncomposable}
+Promise = CrowdPromise | Point | ViewsPromise | ConcentratedPromise | Uncomposable
+_KINDS: dict[str, type[Promise]] = {
+    "sampled-crowd": CrowdPromise,
+    "point": Point,
+    "views": ViewsPromise,
+    "concentrated": ConcentratedPromise,
+    "does-not-compose": Uncomposable,
+}
 
 
 def promise_to_dict(promise: Promise) -> dict[str, Any]:
@@ -259,8 +346,8 @@ class Budget:
         """The budget that `to_dict` was called on; one of an earlier version, which knew no rules, is a sum."""
         unit = value.get("unit")
         found = None if unit is None else promise_from_dict(unit)
-        if isinstance(found, Uncomposable):
-            raise ParameterError("A promise that does not compose is no unit.", code="parameter-range")
+        if not isinstance(found, CrowdPromise | Point | None):
+            raise ParameterError("A unit is a crowd or a point.", code="parameter-range")
         return cls(**{**value, "unit": found})
 
 

@@ -22,7 +22,18 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from incrowd.core.errors import BudgetError, InputError, UnreachableError
-from incrowd.mechanisms.promises import MOST_COPIES, Budget, CrowdPromise, Entry, Parts, Point, Promise, Rule
+from incrowd.mechanisms.promises import (
+    MOST_COPIES,
+    Budget,
+    ConcentratedPromise,
+    CrowdPromise,
+    Entry,
+    Parts,
+    Point,
+    Promise,
+    Rule,
+    ViewsPromise,
+)
 from incrowd.releases.spending import added_parts, at_least, meaning, parts_of, planned_parts, remaining
 from incrowd.theory.filters import OrderFilter
 from incrowd.theory.profile import ApproximateDP, Relation
@@ -81,12 +92,18 @@ class SumRule(Counting):
         parts = parts_of((entry,), relation)
         delta = at_least(self._own_delta(entry.promise, entry.copies))
         alone = entry.copies == 1 and relation is entry.relation
+        if isinstance(entry.promise, ViewsPromise | ConcentratedPromise) and relation is entry.relation:
+            # The whole of it is known better than its parts added up.
+            one = at_least(entry.copies * meaning(added_parts((entry.promise.whole,), entry.promise.delta)))
+            return {"epsilon": one if alone else min(one, planned_parts(parts, delta)), "delta": delta}
         return {"epsilon": added_parts(parts, delta) if alone else planned_parts(parts, delta), "delta": delta}
 
     def _own_delta(self, promise: Promise, copies: int) -> Fraction:
         if isinstance(promise, CrowdPromise):
             if promise.delta is None:
                 return min(meaning(DELTA_FOR_CROWDS), meaning(self.budget.delta))
+            own = meaning(promise.delta)
+        elif isinstance(promise, ViewsPromise | ConcentratedPromise):
             own = meaning(promise.delta)
         else:
             points = (p for p in promise.parts(self.budget.relation) if isinstance(p, ApproximateDP))
@@ -174,13 +191,14 @@ class Units(Counting):
     numbers = ("units",)
 
     def price(self, entry: Entry) -> dict[str, float]:
-        """One unit for each copy.
+        """One unit for each copy, or for each crowd of a set of views.
 
         Raises:
-            BudgetError: it is not proved that the unit dominates the release.
+            BudgetError: it is not proved that so many units dominate the release.
         """
         unit = self.budget.unit
-        if unit is None or not dominates(unit, entry.promise):
+        each = None if unit is None else units_for(unit, entry.promise)
+        if each is None:
             raise BudgetError(
                 f"The release cannot be measured in the unit of the budget, {unit}.",
                 code="budget-unit",
@@ -188,7 +206,7 @@ class Units(Counting):
                 "at least k at a rate of at most beta, with at most rows_per_person, chosen with at most "
                 "selection_epsilon. Nothing was recorded.",
             )
-        return {"units": entry.copies}
+        return {"units": each * entry.copies}
 
     def fits(self, costs: Costs) -> bool:
         """No more units than the budget is worth."""
@@ -260,6 +278,20 @@ def dominates(unit: CrowdPromise | Point, promise: Promise) -> bool:
         and promise.epsilon <= unit.epsilon
         and promise.delta <= unit.delta
     )
+
+
+def units_for(unit: CrowdPromise | Point, promise: Promise) -> int | None:
+    """With how many units it is proved that they dominate the promise; None if with none.
+
+    A set of views is one crowd after another, and a choice before some of them: each crowd is dominated by a unit's,
+    and each choice, whose profile is at most that of a point, by what a unit allows for choosing.
+    """
+    if not isinstance(promise, ViewsPromise):
+        return 1 if dominates(unit, promise) else None
+    crowd = CrowdPromise(promise.k, promise.beta, promise.exponent if promise.choices else 0.0)
+    if not isinstance(unit, CrowdPromise) or not dominates(unit, crowd):
+        return None
+    return max(promise.samples, promise.choices)
 
 
 def _units(budget: Budget, number: int) -> Parts:

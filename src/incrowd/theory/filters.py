@@ -21,14 +21,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import UnreachableError
+from incrowd.theory._groups import float_above
 from incrowd.theory._numbers import round_down, round_up
 from incrowd.theory.profile import ApproximateDP, PrivacyProfile, reach_of
+from incrowd.theory.zcdp import ZeroConcentrated
 
 _SHARE_CUT = 0.25
 """Of δ, what is kept for the parts of releases that are set aside."""
@@ -83,6 +86,10 @@ class OrderFilter:
         if isinstance(part, ApproximateDP):
             alike = OrderCost(_kappa_of_point(self.order, part.at_epsilon), part.at_delta)
             return alike, alike
+        if isinstance(part, ZeroConcentrated):
+            # E[e^{λL}] ≤ e^{λ(λ+1)ρ} is what zCDP says: nothing needs to be set aside.
+            alike = OrderCost(_kappa_of_rho(self.order, part.rho), 0.0)
+            return alike, alike
         removal, addition, step = _sampled(part)
         return self._cut(removal, addition, step), self._cut(addition, removal, step)
 
@@ -118,6 +125,11 @@ def _kappa_of_point(order: float, epsilon: float) -> float:
     """ln[(e^{(λ+1)ε} + e^{−λε})/(1 + e^ε)], of randomised response; rounded up."""
     value = order * epsilon + math.log1p(math.exp(-(2 * order + 1) * epsilon)) - math.log1p(math.exp(-epsilon))
     return max(0.0, value) + 1e-15 * (1 + order * epsilon) if epsilon else 0.0
+
+
+def _kappa_of_rho(order: float, rho: Fraction) -> float:
+    """λ(λ+1)ρ, rounded up."""
+    return float_above(Fraction(order) * (Fraction(order) + 1) * rho)
 
 
 def _kappa(order: float, forward: NDArray[np.float64], backward: NDArray[np.float64], eta: float, step: float) -> float:

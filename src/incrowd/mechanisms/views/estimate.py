@@ -2,7 +2,7 @@
 
 A cross-tabulation that some view carries is read off it, with intervals that hold. Beyond the views there is only the
 model that the synthetic table is drawn from: its numbers are marked and have no standard error. Their intervals do not
-rest on the model: a cell has no more people than any cell around it that some view shows, of fewer columns or of coarser
+rest on the model: a cell has no more people than any cell around it that some view shows, of fewer columns or coarser
 levels.
 """
 
@@ -167,7 +167,7 @@ _MODELLED = (
 
 def _coarser(view: View) -> str:
     return (
-        f"The view of {', '.join(view.columns)} shows these columns together, but more coarsely: the upper ends use it, "
+        f"The view of {', '.join(view.columns)} shows these columns together, but more coarsely: upper ends use it, "
         "and its file has its counts."
     )
 

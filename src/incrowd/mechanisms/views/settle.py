@@ -14,7 +14,8 @@ from incrowd.mechanisms import promises
 from incrowd.mechanisms.base import Tell, fixed_levels
 from incrowd.mechanisms.views.section import Choose, Views
 from incrowd.policy import Policy
-from incrowd.theory.profile import Relation
+from incrowd.theory._groups import float_above
+from incrowd.theory.profile import ApproximateDP, Relation
 from incrowd.theory.views import (
     LARGEST_CROWD,
     LARGEST_DEVIATION,
@@ -24,6 +25,7 @@ from incrowd.theory.views import (
     plan_crowds,
     plan_noise,
 )
+from incrowd.theory.zcdp import ZeroConcentrated
 
 SINGLE_SHARE = 0.2
 """Of what is left after the choice, for the one-way tables by noise."""
@@ -191,9 +193,18 @@ def prepare(settings: ViewsSettled, table: Histogram, tell: Tell) -> tuple[Views
     return settings, table.recode(fixed)
 
 
-def spending(settings: ViewsSettled) -> promises.Point:
-    """All views together, with every choice."""
-    return promises.Point(settings.plan.epsilon, settings.plan.delta, Relation.ADD_REMOVE)
+def spending(settings: ViewsSettled) -> promises.Promise:
+    """All views together, with every choice, in a form that keeps their profile."""
+    plan, profile = settings.plan, settings.plan.profile
+    step = plan.view if plan.views else plan.single
+    if isinstance(step, CrowdStep) and (plan.single == step or not plan.singles):
+        samples = plan.singles + plan.views
+        return promises.ViewsPromise(step.k, step.beta, samples, plan.choices, plan.exponent, plan.delta)
+    if isinstance(profile, ZeroConcentrated):
+        return promises.ConcentratedPromise(float_above(profile.rho), plan.delta)
+    if isinstance(profile, ApproximateDP):
+        return promises.Point(profile.at_epsilon, profile.at_delta, Relation.ADD_REMOVE)
+    return promises.Point(plan.epsilon, plan.delta, Relation.ADD_REMOVE)
 
 
 __all__ = ["NoiseStep", "ViewsSettled", "planned", "prepare", "rounds_of", "settle", "spending"]

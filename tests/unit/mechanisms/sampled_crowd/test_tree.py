@@ -10,7 +10,7 @@ import pytest
 from incrowd import api
 from incrowd.core.errors import GuaranteeError, IncrowdError, PolicyError, UnreachableError
 from incrowd.mechanisms.base import Publication
-from incrowd.mechanisms.promises import CrowdPromise, Point
+from incrowd.mechanisms.promises import ConcentratedPromise, CrowdPromise
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, ONE_WAY, check_table, tree_of
 from incrowd.policy import Policy
@@ -209,7 +209,9 @@ def test_shares_add_up():
 
 def test_the_ledger_is_charged_with_what_is_promised(released):
     mechanism = mechanism_named("sampled_crowd")
-    assert mechanism.spending(settled("")) == Point(2.0, 1e-5, "add/remove")
+    spent = mechanism.spending(settled(""))
+    assert spent == ConcentratedPromise(0.04, 1e-5, settled("").crowd.k, settled("").crowd.beta)
+    assert 1.8 < spent.whole.epsilon(1e-5) <= 2.0
     mapping = next(released.glob("*mapping.json"))
     assert isinstance(mechanism.spending(settled(f", mapping: {mapping}")), CrowdPromise)
 

@@ -26,7 +26,7 @@ from incrowd.recoding.growing import Growth
 from incrowd.recoding.mapping import Tree, read_tree
 from incrowd.theory import concentrated
 from incrowd.theory.crowd import RATES, CrowdProfile
-from incrowd.theory.profile import PrivacyProfile, Relation
+from incrowd.theory.profile import PrivacyProfile
 
 _ONE_WAY = Fraction(3, 20)  # of ρ
 _WEIGHT = 100  # importance 1
@@ -200,9 +200,9 @@ def _mapping(policy: Policy, name: str, attributes: Sequence[CodedAttribute]) ->
     return tree.without_sizes()
 
 
-def spending(settled: TreeSettled) -> promises.CrowdPromise | promises.Point:
-    """With a fixed mapping a plain crowd; otherwise the point that is promised."""
+def spending(settled: TreeSettled) -> promises.CrowdPromise | promises.ConcentratedPromise:
+    """With a fixed mapping a plain crowd; otherwise one after a ρ-zCDP choice."""
     crowd = settled.crowd
     if not crowd.rho:
         return promises.CrowdPromise(crowd.k, crowd.beta, 0.0, crowd.delta)
-    return promises.Point(crowd.epsilon, crowd.delta, Relation.ADD_REMOVE)
+    return promises.ConcentratedPromise(crowd.rho, crowd.delta, crowd.k, crowd.beta)
