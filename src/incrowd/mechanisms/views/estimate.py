@@ -143,7 +143,7 @@ def _mean_in(
         return GroupMean(group, None, None, None, None, people)
     mean = float(counts @ values) / people
     spread = error * math.sqrt(float(np.sum((values - mean) ** 2))) / people
-    reach = (_LAPLACE_95 if isinstance(step, LaplaceStep) else NORMAL_95) * spread
+    reach = deviations(SURPRISE, laplace=isinstance(step, LaplaceStep)) * spread
     least, most = float(values.min()), float(values.max())
     mean = min(max(mean, least), most)
     return GroupMean(group, mean, spread, max(mean - reach, least), min(mean + reach, most), people)
