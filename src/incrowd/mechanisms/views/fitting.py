@@ -6,10 +6,8 @@ The model is log-linear, with one table of terms θ for each measurement, on a j
 
 least, where Z is what the model sums to and N the number of people. Without the ridge this is the distribution of
 greatest entropy with the estimated marginals. The ridge lets a marginal differ from its estimate, by ridge·θ people,
-and is what an estimate's error asks for: let e be what is expected of a cell before its measurement is looked at,
-and e + r²e² the variance of the true count about it (chance, and a dependence of relative size r, which is estimated
-from the measurement itself). Then ridge = variance / (1 + r²e) draws the cell towards e as far as the linear estimate
-of least mean squared error does; half of it is taken. So a measurement that shows nothing but noise changes little.
+and is what an estimate's error asks for (`blocks`): it draws every cell, and every block of neighbouring cells, towards
+what is expected without the measurement. So one that shows nothing but noise changes little.
 
 A cell that was withheld because it was small is a censored observation: its likelihood is the probability of falling
 below the threshold, which is replaced by a parabola at the current model, several times over.
@@ -23,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from incrowd.mechanisms.views.blocks import repeated, sums, trusts
 from incrowd.mechanisms.views.consistency import reconciled
 from incrowd.mechanisms.views.descent import least
 from incrowd.mechanisms.views.junction import JunctionTree, onto, spread
@@ -39,10 +38,6 @@ _STEPS, _MORE_STEPS = 400, 100
 """At most: of a first fit, and of one that goes on from another."""
 _ROUNDS = 4
 """How often the parabolas of censored cells are drawn anew."""
-_DRAW = 0.5
-"""The part of the ridge that is taken: the whole is right for squared errors, half of it better for absolute ones."""
-_FIRMEST = 0.05
-"""The least ridge, in standard deviations: measurements that contradict each other must not drive θ far apart."""
 _DEPTH = 20.0
 """A cell is as good as empty if its factor is e to the power of minus this."""
 _NOTHING = 1e12
@@ -79,7 +74,8 @@ def fit(
         expected = _product(single, now, total)
         if start is not None and len(now.columns) > 1:
             expected = coarsened(start.marginal(now.columns), now)
-        return Term(given, now, np.zeros(now.shape), _looseness(now, expected))
+        found = trusts(now, expected)
+        return Term(given, now, tuple(found), tuple(np.zeros(trust.looseness.shape) for trust in found))
 
     terms = [term(given, now) for given, now in zip(measurements, settled, strict=True)]
     model = _solved(tree, [terms[i] for i in kept], total, _STEPS if start is None else _MORE_STEPS)
@@ -122,15 +118,6 @@ def _product(single: Sequence[Array], m: Measurement, total: float) -> Array:
     return coarsened(expected, m)
 
 
-def _looseness(m: Measurement, expected: Array) -> Array:
-    """The ridge for each unit of variance."""
-    deviation = np.sqrt(np.maximum(m.variance, 1e-12))
-    beyond = (m.estimate - expected) ** 2 - m.variance - expected
-    weight = m.published / (expected + deviation)
-    relative = max(float((weight * beyond).sum()), 0.0) / max(float((weight * expected**2).sum()), 1e-9)
-    return np.asarray(np.maximum(_DRAW / (1 + relative * expected), _FIRMEST / deviation))
-
-
 # --- the fit ---------------------------------------------------------------------------------------------------------
 
 
@@ -138,20 +125,39 @@ class _Problem:
     """The function of all terms' θ, as one vector, that a fit makes least."""
 
     def __init__(self, tree: JunctionTree, terms: Sequence[Term], total: float, steps: int) -> None:
-        self.tree, self.total, self.steps = tree, total, steps
+        self.tree, self.terms, self.total, self.steps = tree, terms, total, steps
         self.views = [term.settled for term in terms]
         self.homes = [tree.home_of(view.columns) for view in self.views]
         self.ends = np.cumsum([view.estimate.size for view in self.views])[:-1]
+        self.theta_ends = np.cumsum([theta.size for term in terms for theta in term.thetas])[:-1]
 
-    def apart(self, whole: Array) -> list[Array]:
-        """Each term's own part."""
+    def cells(self, whole: Array) -> list[Array]:
+        """Each measurement's own part of a vector with a number for each cell."""
         return [part.reshape(view.shape) for part, view in zip(np.split(whole, self.ends), self.views, strict=True)]
+
+    def thetas(self, whole: Array) -> list[list[Array]]:
+        """Each term's own parts of a vector with a number for each θ."""
+        parts = iter(np.split(whole, self.theta_ends))
+        return [[next(parts).reshape(theta.shape) for theta in term.thetas] for term in self.terms]
+
+    def blocks(self, whole: Array) -> Array:
+        """From a number for each cell to one for each θ: the sums of their blocks."""
+        return _joined(
+            [
+                sums(part, trust.widths)
+                for part, term in zip(self.cells(whole), self.terms, strict=True)
+                for trust in term.trusts
+            ]
+        )
 
     def tables(self, theta: Array) -> tuple[list[Array], float]:
         """The tree's tables, and the logarithm of what they summed to."""
         logs = [np.zeros(self.tree.shape(clique)) for clique in self.tree.cliques]
-        for home, view, part in zip(self.homes, self.views, self.apart(theta), strict=True):
-            logs[home] += spread(refined(part, view), view.columns, self.tree.cliques[home])
+        for home, view, term, parts in zip(self.homes, self.views, self.terms, self.thetas(theta), strict=True):
+            whole = parts[0]
+            for trust, part in zip(term.trusts[1:], parts[1:], strict=True):
+                whole = whole + repeated(part, trust.widths, view.shape)
+            logs[home] += spread(refined(whole, view), view.columns, self.tree.cliques[home])
         return self.tree.propagate(logs)
 
     def people(self, tables: Sequence[Array]) -> Array:
@@ -162,39 +168,41 @@ class _Problem:
         ]
         return _joined(shares) * self.total
 
-    def least(self, theta: Array, estimate: Array, ridge: Array, tolerance: float) -> Array:
+    def least(self, theta: Array, estimate: Array, variance: Array, tolerance: float) -> Array:
         """The best θ, from a first guess."""
+        ridge = self.blocks(variance) * _joined([trust.looseness for term in self.terms for trust in term.trusts])
         # An estimate far below 0 asks for a still smaller θ of a cell that is empty in any case.
-        estimate = np.maximum(estimate, -_DEPTH * ridge)
-        scale = 1 / np.sqrt(np.maximum(estimate, 1.0) + ridge)
+        own = _joined([parts[0] for parts in self.thetas(ridge)])
+        estimate = np.maximum(estimate, -_DEPTH * own)
+        wanted = self.blocks(estimate)
+        scale = 1 / np.sqrt(np.maximum(wanted, 1.0) + ridge)
 
         def function(scaled: Array) -> tuple[float, Array]:
             at = scaled * scale
             tables, log = self.tables(at)
             drawn = ridge * at
-            value = self.total * log + float(np.sum((0.5 * drawn - estimate) * at))
-            return value, (self.people(tables) - estimate + drawn) * scale
+            value = self.total * log + float(np.sum((0.5 * drawn - wanted) * at))
+            return value, (self.blocks(self.people(tables)) - wanted + drawn) * scale
 
         return np.asarray(least(function, theta / scale, tolerance=tolerance * len(theta), steps=self.steps) * scale)
 
 
 def _solved(tree: JunctionTree, terms: Sequence[Term], total: float, steps: int) -> Model:
     problem = _Problem(tree, terms, total, steps)
-    loose = _joined([term.looseness for term in terms])
     withheld = ~_joined([view.published for view in problem.views])
     estimate = _joined([view.estimate for view in problem.views])
     variance = _joined([view.variance for view in problem.views])
-    theta = _joined([term.theta for term in terms])
+    theta = _joined([theta for term in terms for theta in term.thetas])
     if withheld.any():
         high = _joined([view.high for view in problem.views])[withheld]
         width = np.sqrt(np.where(variance[withheld] > 0, variance[withheld], high))
         estimate[withheld], variance[withheld] = 0.0, _NOTHING
         for _ in range(_ROUNDS):
-            theta = problem.least(theta, estimate, loose * variance, 10 * _TOLERANCE)
+            theta = problem.least(theta, estimate, variance, 10 * _TOLERANCE)
             at = problem.people(problem.tables(theta)[0])[withheld]
             estimate[withheld], variance[withheld] = _parabola(at, high, width)
-    theta = problem.least(theta, estimate, loose * variance, _TOLERANCE)
-    fitted = [replace(term, theta=part) for term, part in zip(terms, problem.apart(theta), strict=True)]
+    theta = problem.least(theta, estimate, variance, _TOLERANCE)
+    fitted = [replace(term, thetas=tuple(parts)) for term, parts in zip(terms, problem.thetas(theta), strict=True)]
     return Model(tree, problem.tables(theta)[0], total, tuple(fitted))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from incrowd.mechanisms.views.blocks import Trust
 from incrowd.mechanisms.views.junction import Columns, JunctionTree, onto, ratio, spread
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.rows import drawn
@@ -23,14 +24,14 @@ class Term:
     Attributes:
         measurement: as it was given.
         settled: the same after it was made consistent with the others.
-        theta: the logarithm of the factor that each of its cells has in the model.
-        looseness: how far the model may differ from the estimate, for each unit of its variance.
+        trusts: how far it is trusted, by cells and by blocks of them.
+        thetas: for each of these, the logarithm of the factor that each cell or block has in the model.
     """
 
     measurement: Measurement
     settled: Measurement
-    theta: Array
-    looseness: Array
+    trusts: tuple[Trust, ...]
+    thetas: tuple[Array, ...]
 
 
 @dataclass(frozen=True, eq=False)

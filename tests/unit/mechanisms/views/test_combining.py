@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from incrowd.mechanisms.views import fitting
+from incrowd.mechanisms.views import blocks, fitting
+from incrowd.mechanisms.views.blocks import Trust
 from incrowd.mechanisms.views.consistency import reconciled
 from incrowd.mechanisms.views.descent import least
 from incrowd.mechanisms.views.fitting import carried, fit
@@ -174,11 +175,62 @@ def test_noise_about_independent_columns_is_taken_for_noise():
 
 
 def test_without_shrinking_the_noise_would_be_believed(monkeypatch):
-    monkeypatch.setattr(fitting, "_looseness", lambda m, expected: np.full(m.shape, 1e-3))
+    monkeypatch.setattr(fitting, "trusts", lambda m, _: [Trust((1,) * len(m.shape), np.full(m.shape, 1e-3))])
     table, rng = independent(), np.random.default_rng(6)
     single = [noisy(table, (column,), 20, rng) for column in range(3)]
     control, model = fit(WIDE, single, 20_000), fit(WIDE, [*single, noisy(table, (0, 1), 20, rng)], 20_000)
     assert distance(model, table, (0, 1)) > distance(control, table, (0, 1)) + 0.1
+
+
+def waves():
+    """Two long columns that depend on each other smoothly: neighbouring values alike."""
+    x, y = np.arange(96)[:, None] / 96, np.arange(24)[None, :] / 24
+    table = 1 + 0.6 * np.sin(2 * np.pi * x) * np.cos(np.pi * y)
+    return np.round(30_000 * table / table.sum())
+
+
+def of_noisy(table):
+    """The mean error of the models of several noisy views."""
+
+    def error(seed):
+        rng = np.random.default_rng(seed)
+        views = [noisy(table, columns, 20, rng) for columns in [(0,), (1,), (0, 1)]]
+        return distance(fit(table.shape, views, 30_000), table, (0, 1))
+
+    return np.mean([error(seed) for seed in range(4)])
+
+
+def test_what_neighbours_have_in_common_is_seen_through_noise(monkeypatch):
+    smooth = of_noisy(waves())
+    monkeypatch.setattr(blocks, "_WIDTHS", ())
+    assert smooth < 0.75 * of_noisy(waves())
+
+
+def test_neighbours_that_have_nothing_in_common_do_no_harm(monkeypatch):
+    mixed = waves()[np.random.default_rng(9).permutation(96)]
+    with_blocks = of_noisy(mixed)
+    monkeypatch.setattr(blocks, "_WIDTHS", ())
+    assert with_blocks < 1.03 * of_noisy(mixed)
+
+
+def test_sums_over_blocks_and_repeating_them_are_adjoint():
+    rng = np.random.default_rng(11)
+    table, widths = rng.normal(size=(50, 13, 3)), (16, 4, 1)
+    sums = blocks.sums(table, widths)
+    assert sums.shape == (4, 4, 3)
+    assert sums[1, 3, 2] == pytest.approx(table[16:32, 12:, 2].sum())
+    other = rng.normal(size=sums.shape)
+    assert (sums * other).sum() == pytest.approx((table * blocks.repeated(other, widths, table.shape)).sum())
+
+
+def test_the_parts_of_a_relative_difference_are_told_apart():
+    rng, shape = np.random.default_rng(12), (480, 8)
+    expected = np.full(shape, 1000.0)
+    own, shared = rng.normal(0, 0.1, shape), np.repeat(rng.normal(0, 0.3, (30, 8)), 16, 0)
+    counts = expected * (1 + own + shared) + rng.normal(0, 50, shape)
+    view = replace(measured(counts, (0, 1)), variance=np.full(shape, 2500.0))
+    found = blocks._relative(view, expected, [(1, 1), (4, 1), (16, 1)])
+    assert found == pytest.approx([0.01, 0.0, 0.09], abs=0.015)
 
 
 def test_a_dependence_beyond_the_noise_is_kept():
