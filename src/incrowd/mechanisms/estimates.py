@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ _MOST_SHOWN = 60
 _NO_BOUND = 1 << 53
 """An upper end from here on says nothing."""
 
-HEADINGS = {"estimate": "people", "standard_error": "± standard error", "crowds_possible": "of possible"}
+HEADINGS = {"standard_error": "± standard error", "crowds_possible": "of possible"}
 """What columns are called, where not by their field's name."""
 
 
@@ -85,12 +85,14 @@ class Estimates:
         rows: its cells, each with at least what an `EstimatedCell` has.
         notes: what to keep in mind when reading it.
         means: of a column in each group, if asked for.
+        unit: what is counted: people, or rows where a person may have several.
     """
 
     by: tuple[str, ...]
     rows: tuple[EstimatedCell, ...]
     notes: tuple[str, ...]
     means: tuple[GroupMean, ...] = ()
+    unit: str = field(default="people", kw_only=True)
 
     def to_pandas(self) -> pd.DataFrame:
         """The cells as a pandas table: a column for each of `by`, then the numbers."""
@@ -117,7 +119,7 @@ class Estimates:
             )
             for row in self.rows[:_MOST_SHOWN]
         ]
-        title = f"People by {', '.join(self.by)}, with 95% intervals"
+        title = f"{self.unit.capitalize()} by {', '.join(self.by)}, with 95% intervals"
         picture = Picture(interval_chart(title, spans))
         if path is not None:
             Path(path).write_text(picture.svg, encoding="utf-8")
@@ -127,13 +129,13 @@ class Estimates:
         columns: dict[str, list[Any]] = {
             name: [row.values[place] for row in self.rows] for place, name in enumerate(self.by)
         }
-        for name in [field.name for field in fields(self.rows[0])][1:] if self.rows else []:
+        for name in [one.name for one in fields(self.rows[0])][1:] if self.rows else []:
             columns[name if name not in columns else f"{name}_"] = [getattr(row, name) for row in self.rows]
         return columns
 
     def tables(self, most: int | None = None) -> list[tuple[list[str], list[list[str]]]]:
         """Cells and then means as a person reads them: headings and texts, of so many rows at most."""
-        return [_shown(self.by, rows[:most]) for rows in (self.rows, self.means) if rows]
+        return [_shown(self.by, rows[:most], self.unit) for rows in (self.rows, self.means) if rows]
 
     def __repr__(self) -> str:
         parts = [_text(*table) for table in self.tables(_MOST_SHOWN)]
@@ -167,11 +169,14 @@ class Picture:
         return Path(path)
 
 
-def _shown(by: Sequence[str], rows: Sequence[EstimatedCell | GroupMean]) -> tuple[list[str], list[list[str]]]:
+def _shown(
+    by: Sequence[str], rows: Sequence[EstimatedCell | GroupMean], unit: str
+) -> tuple[list[str], list[list[str]]]:
     """Headings and texts; columns that say nothing are left out."""
-    names = [field.name for field in fields(rows[0])][1:] if rows else []
+    names = [one.name for one in fields(rows[0])][1:] if rows else []
     numbers = [name for name in names if name == "estimate" or any(getattr(row, name) is not None for row in rows)]
-    headings = [*by, *(HEADINGS.get(name, name.replace("_", " ")) for name in numbers)]
+    called = {**HEADINGS, "estimate": unit, "people": unit}
+    headings = [*by, *(called.get(name, name.replace("_", " ")) for name in numbers)]
     return headings, [
         [
             *("(missing)" if value is None else value for value in row.values),

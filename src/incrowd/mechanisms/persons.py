@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -62,12 +63,23 @@ class Persons:
         return "rows" if self.several else "people"
 
     @property
+    def called(self) -> str:
+        """What rows are."""
+        return f"records of people, who may have up to {self.at_most:,} each" if self.several else "people"
+
+    def worded(self, text: str) -> str:
+        """A sentence about numbers of people, for where the numbers are of rows."""
+        return (
+            re.sub(r"\bpeople\b(’s|'s)?", lambda found: "rows’" if found[1] else "rows", text) if self.several else text
+        )
+
+    @property
     def counted(self) -> tuple[str, ...]:
         """A note beside estimates, where it is needed."""
         if self.several:
             note = (
-                f"All numbers here are of rows, also where people are named: one person may have up to "
-                f"{self.at_most:,}, and further rows of a person were left out before anything was counted."
+                f"All numbers here are of rows: one person may have up to {self.at_most:,}, and further rows of a "
+                "person were left out before anything was counted."
             )
             return (note,)
         return ("Numbers are of people: of each, one row counts.",) if self.declared else ()

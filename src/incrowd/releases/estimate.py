@@ -58,4 +58,6 @@ def estimate(
         )
     found = kind.estimate(certificate, publication, list(dict.fromkeys(by)), options)
     said = [note for note in (certificate.promise.void,) if note is not None]
-    return replace(found, notes=(*said, *Persons.in_certificate(certificate).counted, *found.notes))
+    persons = Persons.in_certificate(certificate)
+    notes = (*said, *persons.counted, *map(persons.worded, found.notes))
+    return replace(found, notes=notes, unit=persons.estimated)

@@ -20,6 +20,7 @@ from incrowd.histogram import Histogram, Labels
 from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import AnyMechanism, Concern
 from incrowd.mechanisms.certificate import StatedMechanism, StatedPromise, Statement
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.recoding.fidelity import Fidelity, Told, dense, fidelity, score
 from incrowd.reports.bars import Row, bars
@@ -165,6 +166,11 @@ class PublicView:
     columns: tuple[ColumnVerdict, ...]
     mechanism: AnyMechanism
 
+    @property
+    def in_use(self) -> str:
+        """What users do with it."""
+        return Persons.in_policy(self.policy).worded(self.mechanism.in_use)
+
 
 def _hidden(seen: PublicView) -> Iterator[Concern]:
     for column in seen.columns:
@@ -215,7 +221,7 @@ def verdict(policy: Policy, published: Counted, statement: AnyStatement) -> Verd
     has_table = section is not None and mechanism.table_stem(section) is not None
     columns = tuple(_column(published, name, statement.mechanism.levels, mechanism) for name in published.names)
     seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism)
-    lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {mechanism.in_use}",)
+    lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {seen.in_use}",)
     warnings = [replace(concern, internal=False) for find in FINDINGS for concern in find(seen)]
     return Verdict(lines, seen.columns, tuple(warnings))
 
@@ -251,7 +257,7 @@ def _lines(seen: PublicView) -> tuple[str, ...]:
     first += f"; {_listed(telling)} tell{'s' if len(telling) == 1 else ''} them apart" if telling else ""
     if idle:
         first += f", {count(idle, 'column does', 'columns do')} not" if telling else ", and no column tells them apart"
-    return f"{first}.", " ".join(_values_in_words(seen.columns)), seen.mechanism.in_use
+    return f"{first}.", " ".join(_values_in_words(seen.columns)), seen.in_use
 
 
 def _values_in_words(columns: Sequence[ColumnVerdict]) -> Iterator[str]:

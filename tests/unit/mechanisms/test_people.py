@@ -76,11 +76,17 @@ def test_a_release_about_people_is_made_verified_and_worded(visits, release, tmp
     assert api.verify(tmp_path / "r", rigorous=True).valid
     said = made.certified
     assert "at most 3 rows count" in said.assumptions[0]
-    assert "are of rows" in api.estimate(tmp_path / "r", ["sex"]).notes[0]
+    estimates = api.estimate(tmp_path / "r", ["sex"])
+    assert "are of rows" in estimates.notes[0]
+    assert estimates.unit == "rows"
+    assert estimates.tables()[0][0][:2] == ["sex", "rows"]
+    assert not any("people" in note for note in (*estimates.notes[1:], *made.verdict.lines))
     one = api.release(visits, policy(release, at_most=1), folder=tmp_path / "one")
     assert api.verify(tmp_path / "one").valid
     assert "one row counts" in one.certified.assumptions[0]
-    assert api.estimate(tmp_path / "one", ["sex"]).notes[0].startswith("Numbers are of people")
+    estimates = api.estimate(tmp_path / "one", ["sex"])
+    assert estimates.notes[0].startswith("Numbers are of people")
+    assert (estimates.unit, estimates.tables()[0][0][1]) == ("people", "people")
 
 
 @pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
@@ -118,8 +124,16 @@ def test_the_report_speaks_of_people(visits):
     assert "the rows of one more person, 3 at most" in page
     assert "That covers a person with 3 rows, wherever they are" in page
     assert "Theorem 5" not in page.split("In the words of the certificate")[0]
+    assert "≈ 5 rows of the original table" in page
+    assert "people of the original" not in page
     page = api.release(visits, policy(RELEASES["pram"])).report.decode()
     assert "A person has 3 records at most" in page
+    assert "estimated share of the rows" in page
+    page = api.release(visits, policy(RELEASES["sample"])).report.decode()
+    assert "rows of the table. A count of x rows stands for about x/p rows" in page
+    page = api.release(visits, policy(RELEASES["generalization"])).report.decode()
+    assert "is a record of a person" in page
+    assert "Rows are people" not in page
 
 
 # --- the ledger -----------------------------------------------------------------------------------------------------

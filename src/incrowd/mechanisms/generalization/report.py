@@ -83,9 +83,10 @@ def public_report(
         Fact("groups", number(len(sizes)), "of people who look alike"),
         Fact("smallest group", number(int(least.min())), "records" if groups.people is None else "people"),
     ]
+    row = "a record of a person" if settled.persons.several else "one person"
     who = "everyone whom its publisher fears" if feared else "what its publisher asks of it"
     lead = (
-        f"Every row of this table is one person, made coarser until the table withstood {who}. This page "
+        f"Every row of this table is {row}, made coarser until the table withstood {who}. This page "
         "says what that promises to the people in it, and how to work with it."
     )
     return public_page(policy, _TITLE, lead, facts, sections, void=void)
@@ -199,7 +200,7 @@ def _use(settled: GeneralizationSettled, published: Histogram, policy: Policy) -
             [
                 (
                     tag("b", "Count."),
-                    " Rows are people, with weight 1; counts have no sampling error.",
+                    f" Rows are {settled.persons.called}, with weight 1; counts have no sampling error.",
                 ),
                 (
                     tag("b", "A label stands for all values that it covers."),
@@ -233,7 +234,11 @@ def _who_is_missing(settled: GeneralizationSettled) -> tuple[Content, ...]:
         said += f" Records without a value of {', '.join(settled.dropping)} were left out beforehand."
     if said:
         return tag("b", "People may be missing."), said
-    return tag("b", "Nobody was left out."), " The table has as many rows as the publisher has people."
+    rows = f"rows of people that count, {settled.persons.at_most:,} of each at most"
+    return (
+        tag("b", "Nobody was left out."),
+        f" The table has as many rows as the publisher has {rows if settled.persons.several else 'people'}.",
+    )
 
 
 # --- the publisher's own ----------------------------------------------------------------------------------------------

@@ -193,7 +193,7 @@ def _looks(settled: PramSettled, published: Counted) -> list[Content]:
     legend = tag(
         "p",
         tag("span", tag("i", class_="key was"), "share of the released rows"),
-        tag("span", tag("i", class_="key"), "estimated share of the people"),
+        tag("span", tag("i", class_="key"), f"estimated share of the {settled.persons.estimated}"),
         class_="legend",
     )
     said = (
@@ -264,8 +264,8 @@ def _use(settled: PramSettled, published: Counted, output: str) -> list[Content]
                 "import pandas as pd\n\n"
                 f"rho, size = {rho!r}, {size}\n"
                 f"rows = {read}[{name!r}].value_counts(dropna=False)\n"
-                "people = (rows - (1 - rho) * rows.sum() / size) / rho\n"
-                "print(people.round())"
+                f"{settled.persons.estimated} = (rows - (1 - rho) * rows.sum() / size) / rho\n"
+                f"print({settled.persons.estimated}.round())"
             ),
             paragraph("Values that do not occur in the release count as zero rows."),
         ]

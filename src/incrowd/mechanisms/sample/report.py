@@ -19,6 +19,7 @@ from incrowd.domain import Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sample.advice import Advice, Blame, Step, advise, scales
 from incrowd.mechanisms.sample.draw import SampleOutcome
 from incrowd.mechanisms.sample.plan import draw_sample, plan_sample
@@ -68,11 +69,11 @@ def public_report(
         void: why nothing is promised, if so.
     """
     terms = _terms(statement)
-    output = policy.release.output if policy.release else "parquet"
+    output, of = policy.release.output if policy.release else "parquet", Persons.in_policy(policy).estimated
     sections = [
         PageSection("promise", "What is promised", tuple(_promise(terms, statement))),
         PageSection("release", "What the sample looks like", tuple(_looks(settled, published, statement))),
-        PageSection("use", "How to use it", tuple(_use(terms, statement, published, output))),
+        PageSection("use", "How to use it", tuple(_use(terms, statement, published, output, of))),
         PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
     ]
     facts = [
@@ -199,7 +200,8 @@ def _looks(settled: SampleSettled, published: Histogram, statement: SampleStatem
     return looks(published, shown, note)
 
 
-def _use(terms: Terms, statement: SampleStatement, published: Histogram, output: str) -> list[Content]:
+def _use(terms: Terms, statement: SampleStatement, published: Histogram, output: str, of: str) -> list[Content]:
+    """`of` says what is counted: people, or rows."""
     if not len(published):
         return [paragraph("There is nothing to be used. That it is what it claims to be can be checked:"), _verifying()]
     names = sorted(published.names, key=lambda name: "," in name)[:2]  # the command takes names apart at commas
@@ -213,14 +215,14 @@ def _use(terms: Terms, statement: SampleStatement, published: Histogram, output:
         (
             tag("b", "Give every row the weight 1/p."),
             (
-                f" A row stands for 1/{number(terms.rate, 6)} ≈ {number(1 / terms.rate)} people of the table. A count "
-                "of x rows stands for about x/p people, with a standard error of √(x(1−p))/p."
+                f" A row stands for 1/{number(terms.rate, 6)} ≈ {number(1 / terms.rate)} {of} of the table. A count "
+                f"of x rows stands for about x/p {of}, with a standard error of √(x(1−p))/p."
             ),
         ),
         (
             tag("b", "What is rare may be missing."),
             (
-                f" What more than {number(absent_at_most(terms.rate))} people have would be missing here with a "
+                f" What more than {number(absent_at_most(terms.rate))} {of} have would be missing here with a "
                 f"probability of {SURPRISE:.1%} at most. Nothing was left out on purpose: counts have no bias."
             ),
         ),
@@ -248,8 +250,8 @@ def _use(terms: Terms, statement: SampleStatement, published: Histogram, output:
         listing(
             "import pandas as pd\n\n"
             f"sample = {read}\n"
-            f"people = sample.groupby({names!r}, dropna=False).size() / {terms.rate!r}\n"
-            "print(people.round())"
+            f"{of} = sample.groupby({names!r}, dropna=False).size() / {terms.rate!r}\n"
+            f"print({of}.round())"
         ),
         heading("Check it"),
         _verifying(),

@@ -159,7 +159,7 @@ def _shown(level: int, labels: int, *, chosen: bool) -> str:
 
 
 def _empty(settings: CrowdSettings) -> list[Content]:
-    likely = hidden_at_most(settings.k, settings.beta)
+    likely, of = hidden_at_most(settings.k, settings.beta), settings.persons.estimated
     choose = (
         "Let the levels be chosen privately instead of fixing them: set ",
         code("selection_epsilon"),
@@ -181,7 +181,7 @@ def _empty(settings: CrowdSettings) -> list[Content]:
             [
                 (
                     "Show fewer columns, or show them more coarsely: crowds grow quickly. With "
-                    f"these settings a crowd is likely to appear (95%) if {likely:,} people share its values."
+                    f"these settings a crowd is likely to appear (95%) if {likely:,} {of} share its values."
                 ),
                 *([] if settings.selection_epsilon else [choose]),
                 "Allow a larger ε or δ, with which smaller crowds are enough.",
@@ -203,6 +203,7 @@ def _use(settings: CrowdSettings, published: Histogram, output: str) -> list[Con
             paragraph("There is nothing to be used. That it is what it claims to be can be checked:"),
             _how_to_verify(),
         ]
+    of = settings.persons.estimated
     whole = "population" if settings.already_sampled else "original table"
     # The command takes names apart at commas.
     names = sorted(published.names, key=lambda name: "," in name)[:2]
@@ -218,14 +219,14 @@ def _use(settings: CrowdSettings, published: Histogram, output: str) -> list[Con
                 (
                     tag("b", "Give every row the weight 1/β."),
                     (
-                        f" A row stands for 1/{number(settings.beta, 6)} ≈ {number(1 / settings.beta)} people of the "
+                        f" A row stands for 1/{number(settings.beta, 6)} ≈ {number(1 / settings.beta)} {of} of the "
                         f"{whole}, a crowd of n rows for about n/β, with a standard error of about √(n(1−β))/β."
                     ),
                 ),
                 (
                     tag("b", "Expect small crowds to be missing."),
                     (
-                        f" What was not published was shared by fewer than about {likely:,} people (with a probability "
+                        f" What was not published was shared by fewer than about {likely:,} {of} (with a probability "
                         "of 95%). Totals over many small crowds come out too small, rare values rarer than they are."
                     ),
                 ),
@@ -241,8 +242,8 @@ def _use(settings: CrowdSettings, published: Histogram, output: str) -> list[Con
         listing(
             "import pandas as pd\n\n"
             f"release = {read}\n"
-            f"people = release.groupby({names!r}, dropna=False).size() / {beta}\n"
-            "print(people.round())"
+            f"{of} = release.groupby({names!r}, dropna=False).size() / {beta}\n"
+            f"print({of}.round())"
         ),
         heading("Check it"),
         _how_to_verify(),

@@ -152,11 +152,11 @@ def _use(shown: Histogram, settled: TreeSettled) -> list[Content]:
     if not len(shown):
         return [paragraph("There is nothing to be used."), _verify()]
     by = shlex.quote(",".join(sorted(shown.names, key=lambda name: "," in name)[:2]))
-    beta = settled.crowd.beta
+    beta, of = settled.crowd.beta, settled.crowd.persons.estimated
     return [
         points(
             [
-                (tag("b", "Give every row the weight 1/β."), f" A row stands for about {number(1 / beta)} people."),
+                (tag("b", "Give every row the weight 1/β."), f" A row stands for about {number(1 / beta)} {of}."),
                 (
                     tag("b", "A label covers several values."),
                     " Its column and mapping.json say which. Estimates spread each box over its values",
