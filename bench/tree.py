@@ -33,6 +33,7 @@ from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
 from incrowd.recoding.growing import Noiseless, grow
+from incrowd.recoding.mapping import Tree
 from incrowd.sources import open_source
 
 PROMISES = ((1, "1e-6"), (2, "1e-5"))
@@ -121,7 +122,8 @@ def query_errors(case: Case, made: Made[TreeOutcome, Any], settled: TreeSettled,
     rng = np.random.default_rng(seed)
     outcome, crowd = made.outcome, settled.crowd
     raked = Spreading.of(outcome.tree, outcome.one_way, made.published, crowd.k, crowd.beta)
-    even = Spreading.of(outcome.tree.without_sizes(), None, made.published, crowd.k, crowd.beta)
+    bare = Tree(tuple(replace(column, weights=None) for column in outcome.tree.columns), outcome.tree.boxes)
+    even = Spreading.of(bare.without_sizes(), None, made.published, crowd.k, crowd.beta)
     names = case.table.names
     errors: dict[str, list[float]] = {"even": [], "raked": [], "one-way": []}
     known: dict[tuple[str, str], dict[str, np.ndarray]] = {}

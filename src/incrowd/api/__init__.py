@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.sample.advice import Advice as Advice
     from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
     from incrowd.mechanisms.sampled_crowd.plan import Amplification, plan_amplify
+    from incrowd.mechanisms.sampled_crowd.tree.plan import TreePlan, plan_tree
     from incrowd.mechanisms.views.plan import ViewsBudget, plan_views
     from incrowd.papers.attacks.stories import Attack as Attack
     from incrowd.papers.gallery import Figure as Figure
@@ -79,7 +80,6 @@ if TYPE_CHECKING:
     from incrowd.sources.crowds import PeopleInGroups as PeopleInGroups
     from incrowd.survey import Questionnaire as Questionnaire
     from incrowd.survey.publish import collect, is_loopback, make_questionnaire, publish_collected, serve_application
-    from incrowd.theory.concentrated import TreePlan, plan_tree
     from incrowd.theory.crowd import CrowdPlan, FrontierPoint, frontier
     from incrowd.theory.crowd import plan as plan_crowd
     from incrowd.theory.profile import Relation
@@ -168,7 +168,7 @@ _HOMES = {
     "Relation": "incrowd.theory.profile",
     "SERVICE_HEADERS": "incrowd.core.server:HEADERS",
     "SamplePlan": "incrowd.mechanisms.sample.plan",
-    "TreePlan": "incrowd.theory.concentrated",
+    "TreePlan": "incrowd.mechanisms.sampled_crowd.tree.plan",
     "ViewsBudget": "incrowd.mechanisms.views.plan",
     "collect": "incrowd.survey.publish",
     "combine": "incrowd.releases.combine",
@@ -179,7 +179,7 @@ _HOMES = {
     "plan_crowd": "incrowd.theory.crowd:plan",
     "plan_pram": "incrowd.mechanisms.pram.plan",
     "plan_sample": "incrowd.mechanisms.sample.plan",
-    "plan_tree": "incrowd.theory.concentrated",
+    "plan_tree": "incrowd.mechanisms.sampled_crowd.tree.plan",
     "plan_views": "incrowd.mechanisms.views.plan",
     "publish_collected": "incrowd.survey.publish",
     "serve_application": "incrowd.survey.publish",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -378,9 +377,13 @@ def _show_tree(console: Console, answer: TreePlan) -> None:
     console.print(f"  without a choice, crowds of {answer.k_without:,} would be enough at this rate")
     console.print(
         f"About {round(answer.k / answer.beta):,} people make a box that is published as often as not; the tree aims "
-        f"at {math.ceil(1.15 * answer.k / answer.beta):,} or more.",
+        f"at {answer.box:,} or more.",
         soft_wrap=True,
     )
+    if answer.least_records is None:
+        console.print("No table of a usual size has enough records for a single split: raise ε, δ or ρ.")
+    else:
+        console.print(f"The first split needs about {answer.least_records:,} records.")
 
 
 def _people(point: FrontierPoint) -> str:

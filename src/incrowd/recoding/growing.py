@@ -86,8 +86,18 @@ class Growth:
         return max(1, math.ceil(0.25 * self.threshold), math.ceil(0.04 * size))
 
     def price(self, size: int) -> int:
-        """What a choice and the counts after it cost, in units of 2⁻⁶⁴."""
+        """What a choice and the counts after it cost, in units of 2⁻⁶⁴: the larger a box, the less."""
         return selection_charge(self.exponent(size)) + counts_charge(self.deviation(size) ** 2)
+
+    def least_split(self, most: int) -> int | None:
+        """How many records a table must have, about, for a single split; None if that is more than `most`."""
+        low, high = 2 * self.threshold, most
+        if low > most or self.price(most) > self.budget:
+            return None
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self.price(middle) <= self.budget else (middle + 1, high)
+        return low
 
 
 class Draws(Protocol):

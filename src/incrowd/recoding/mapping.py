@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -41,12 +41,15 @@ class TreeColumn:
         base: the labels of its base codes; None is the missing value.
         sets: the base codes of each set; the first is everything.
         labels: the name of each set, all different; None is the missing value alone.
+        weights: about how many records have each base code, as far as that is public: a box's records are spread by
+            them over what it covers. None if nothing is known.
     """
 
     name: str
     base: Labels
     sets: tuple[Values, ...]
     labels: Labels
+    weights: tuple[int, ...] | None = None
 
     @cached_property
     def widths(self) -> NDArray[np.float64]:
@@ -140,6 +143,11 @@ class Tree:
         cells = zip(*(table[c.name].codes.tolist() for c in self.columns), strict=True)
         return np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)
 
+    def weighted(self, weights: Mapping[str, Sequence[int]]) -> Tree:
+        """The same boxes, with the weights of all columns."""
+        columns = tuple(replace(c, weights=tuple(max(0, int(n)) for n in weights[c.name])) for c in self.columns)
+        return Tree(columns, self.boxes)
+
     def without_sizes(self) -> Tree:
         """The same boxes; how many records were in them is another table's."""
         return Tree(self.columns, tuple(Box(b.sets, None, b.column, b.parts) for b in self.boxes))
@@ -150,6 +158,7 @@ class Tree:
             {
                 "name": c.name,
                 "values": list(c.base),
+                "weights": None if c.weights is None else list(c.weights),
                 "sets": [
                     {"label": label, "values": _runs(values)} for label, values in zip(c.labels, c.sets, strict=True)
                 ],
@@ -195,7 +204,10 @@ def _column(raw: Mapping[str, Any]) -> TreeColumn:
     _require(isinstance(raw["name"], str) and all(x is None or isinstance(x, str) for x in (*base, *labels)))
     _require(len(set(base)) == len(base) > 0 and len(set(labels)) == len(labels) and len(set(sets)) == len(sets))
     _require(sets[0] == tuple(range(len(base))) and all(v and v[0] >= 0 and v[-1] < len(base) for v in sets))
-    return TreeColumn(raw["name"], base, sets, labels)
+    weights = None if raw["weights"] is None else tuple(raw["weights"])
+    if weights is not None:
+        _require(len(weights) == len(base) and all(type(n) is int and 0 <= n < 2**62 for n in weights))
+    return TreeColumn(raw["name"], base, sets, labels, weights)
 
 
 def _box(raw: Mapping[str, Any], names: Mapping[str, int]) -> Box:

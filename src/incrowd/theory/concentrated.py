@@ -36,7 +36,6 @@ import numpy as np
 from incrowd.theory._balls import above, precision
 from incrowd.theory._numbers import require_between, require_non_negative, require_positive
 from incrowd.theory.crowd import CrowdProfile, choose_rate, smallest_k_with
-from incrowd.theory.crowd import smallest_k as crowd_alone
 from incrowd.theory.profile import PrivacyProfile, Relation
 from incrowd.theory.zcdp import choice_cost, counts_cost
 
@@ -186,37 +185,6 @@ def _certified(
 def _larger(one: arb, other: arb) -> arb:
     """The larger of two upper ends."""
     return other.upper() if other.upper() > one.upper() else one
-
-
-@dataclass(frozen=True)
-class TreePlan:
-    """Parameters that go together: a ρ-zCDP choice, then a crowd of k at rate β, are (ε,δ)-DP (add/remove).
-
-    Attributes:
-        epsilon: the whole ε.
-        delta: the δ promised.
-        rho: what the choice costs.
-        k: the crowd threshold.
-        beta: the sampling rate.
-        k_without: the threshold that the same rate would need without a choice.
-    """
-
-    epsilon: float
-    delta: float
-    rho: float
-    k: int
-    beta: float
-    k_without: int
-
-
-def plan_tree(*, epsilon: float, delta: float, beta: float | None = None, rho: float | None = None) -> TreePlan:
-    """What the choice of a tree costs in k."""
-    rho = usual_rho(epsilon, delta) if rho is None else require_positive("rho", rho)
-    if beta is None:
-        k, beta = usual_crowd(epsilon, delta, rho)
-    else:
-        k = smallest_k(epsilon, delta, beta, rho)
-    return TreePlan(epsilon, delta, rho, k, beta, crowd_alone(epsilon, delta, beta))
 
 
 # --- β and k ------------------------------------------------------------------------------------------------------

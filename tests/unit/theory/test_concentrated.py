@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from incrowd.core.errors import ParameterError
+from incrowd.mechanisms.sampled_crowd.tree.plan import plan_tree
 from incrowd.theory import concentrated, crowd
 from incrowd.theory.concentrated import ChosenCrowd, charge, smallest_k, usual_crowd, usual_rho
 from incrowd.theory.crowd import CrowdProfile
@@ -96,8 +97,11 @@ def test_parameters_are_checked():
 
 
 def test_a_plan_says_what_the_choice_costs():
-    plan = concentrated.plan_tree(epsilon=1, delta=1e-6, beta=0.35)
+    plan = plan_tree(epsilon=1, delta=1e-6, beta=0.35)
     assert (plan.rho, plan.k_without) == (0.008, 20)
     assert 22 <= plan.k <= 23
-    free = concentrated.plan_tree(epsilon=2, delta=1e-5, rho=0.01)
-    assert free.k < concentrated.plan_tree(epsilon=2, delta=1e-5, rho=0.05, beta=free.beta).k
+    assert plan.least_records == 2 * plan.box == 2 * math.ceil(1.15 * plan.k / 0.35)
+    assert plan_tree(epsilon=1, delta=1e-6, rho=1e-6).least_records > 10_000
+    assert plan_tree(epsilon=1, delta=1e-6, rho=1e-13).least_records is None
+    free = plan_tree(epsilon=2, delta=1e-5, rho=0.01)
+    assert free.k < plan_tree(epsilon=2, delta=1e-5, rho=0.05, beta=free.beta).k

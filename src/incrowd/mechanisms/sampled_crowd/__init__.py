@@ -11,6 +11,7 @@ from incrowd.mechanisms.base import (
     Check,
     ComparedAs,
     ComparedSection,
+    Concern,
     FormField,
     Made,
     Mechanism,
@@ -64,6 +65,8 @@ class SampledCrowdMechanism(
         FormField("selection_epsilon", "ε₁, for choosing levels"),
         FormField("minimise", "what the choice keeps low"),
         FormField("recoding", "one level per column (lattice) or a tree of boxes (tree)"),
+        FormField("splits", "of a tree: into children (hierarchy) or in two (binary)"),
+        FormField("score", "of a tree: by what it tells (information) or by what one-way tables do not (queries)"),
         FormField("beta", "β (empty: chosen)"),
         FormField("k", "k (empty: chosen)"),
     )
@@ -140,6 +143,12 @@ class SampledCrowdMechanism(
         from incrowd.mechanisms.sampled_crowd.tree import settle as trees
 
         return spending(settings) if isinstance(settings, CrowdSettled) else trees.spending(settings)
+
+    def concerns(self, settings: AnySettled, table: Histogram) -> Iterable[Concern]:
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+        from incrowd.mechanisms.sampled_crowd.tree import settle as trees
+
+        return () if isinstance(settings, CrowdSettled) else trees.concerns(settings, table)
 
     def in_short(self, settings: AnySettled) -> str:
         return f"k = {number(settings.crowd.k)}, β = {number(settings.crowd.beta, 3)}"

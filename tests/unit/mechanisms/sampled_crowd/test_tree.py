@@ -9,6 +9,7 @@ import pytest
 
 from incrowd import api
 from incrowd.core.errors import GuaranteeError, IncrowdError, PolicyError, UnreachableError
+from incrowd.core.signing import canonical
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.promises import ConcentratedPromise, CrowdPromise
 from incrowd.mechanisms.registry import mechanism_named
@@ -134,6 +135,49 @@ def test_a_mapping_is_used_again_for_nothing(released, tmp_path):
     assert out.certificate["mechanism"]["tree"]["path_budget"] is None
     rows = api.estimate(tmp_path / "again", ["sex"]).rows
     assert sum(row.estimate for row in rows) == pytest.approx(4000, rel=0.2)
+
+
+def test_a_mapping_that_is_used_again_spreads_as_the_release_that_it_comes_from(released, tmp_path):
+    mapping = next(released.glob("*mapping.json"))
+    now = people(seed=9)
+    truth = now["town"].value_counts()
+    errors = {}
+    for name, content in {"with": mapping.read_bytes(), "without": _without_weights(mapping)}.items():
+        (tmp_path / f"{name}.json").write_bytes(content)
+        out = tmp_path / name
+        api.release(now, policy(f", mapping: {tmp_path}/{name}.json"), folder=out, _source=RandomSource.seeded(2))
+        found = api.estimate(out, ["town"])
+        assert any("comes from" in note for note in found.notes) == (name == "with")
+        errors[name] = sum(abs(row.estimate - truth[row.values[0]]) for row in found.rows)
+    assert errors["with"] < 0.5 * errors["without"]
+
+
+def _without_weights(mapping):
+    document = json.loads(mapping.read_bytes())
+    for column in document["columns"]:
+        column["weights"] = None
+    return canonical(document)
+
+
+def test_weights_are_those_of_the_one_way_tables(released):
+    certificate, published = read_release(released)
+    document = json.loads(published.beside[MAPPING])
+    document["columns"][1]["weights"][0] += 1
+    checks = check_table(certificate, Publication(published.table, {**published.beside, MAPPING: canonical(document)}))
+    assert [check.name for check in checks if not check.holds] == ["the choice cost no more than it may"]
+
+
+def test_a_table_too_small_for_a_split_is_a_concern_before_anything_is_charged(tmp_path):
+    small = made(tmp_path / "small", rows=60)
+    assert [c.code for c in small.concerns if c.code == "one-box"] == ["one-box"]
+    assert all(c.internal for c in small.concerns)
+    assert "one-box" not in (tmp_path / "small" / "report.html").read_text(encoding="utf-8")
+    large = made(tmp_path / "large")
+    assert not [c for c in large.concerns if c.code == "one-box"]
+    dear = api.release(people(), policy(", choice_rho: 1e-7"), _source=RandomSource.seeded(1))
+    assert [c.code for c in dear.concerns if c.code == "one-box"] == ["one-box"]
+    with pytest.raises(UnreachableError, match="one box"):
+        api.release(people(), policy(", choice_rho: 1e-13"), _source=RandomSource.seeded(1))
 
 
 def test_a_mapping_of_other_columns_is_refused(released):

@@ -92,4 +92,4 @@ def _grown(settled: TreeSettled, table: Histogram, one_way: OneWay, source: Rand
     tree = grow(table, columns, growth, one_way.total, Noisy(source))
     if cost(tree, growth) > growth.budget:
         raise InternalError("a path of the tree has cost more than it may")
-    return tree
+    return tree.weighted({name: counts.tolist() for name, counts in one_way.counts.items()})

@@ -35,7 +35,9 @@ _MEANS = (
     "mean itself is that of the spread table."
 )
 _MOST_BOUNDS = 5_000_000  # groups times boxes
-_EVENLY = f"Within a box, people are spread evenly, for want of one-way tables. {_SPREAD.split('. ', 1)[1]}"
+_REST = _SPREAD.split(". ", 1)[1]
+_EARLIER = f"Within a box, people are spread over its values as in the release that the mapping comes from. {_REST}"
+_EVENLY = f"Within a box, people are spread evenly, for want of one-way tables. {_REST}"
 
 
 def estimate_tree(
@@ -78,7 +80,8 @@ def estimate_tree(
         )
         for at in np.ndindex(*table.shape)
     ]
-    notes = [_EVENLY if one_way is None else _SPREAD]
+    weighted = any(column.weights is not None for column in tree.columns)
+    notes = [_SPREAD if one_way is not None else _EARLIER if weighted else _EVENLY]
     means: tuple[GroupMean, ...] = ()
     if options.mean is not None:
         means = _means(certificate, spreading, by, options.mean)

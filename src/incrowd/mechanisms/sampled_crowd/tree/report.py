@@ -160,7 +160,9 @@ def _use(shown: Histogram, settled: TreeSettled) -> list[Content]:
                 (
                     tag("b", "A label covers several values."),
                     " Its column and mapping.json say which. Estimates spread each box over its values",
-                    " by the one-way tables, and fit the whole to these." if settled.chosen else " evenly.",
+                    " by the one-way tables, and fit the whole to these."
+                    if settled.chosen
+                    else " by the weights in the mapping, which are of the release that it comes from.",
                 ),
                 (
                     tag("b", "Use the same boxes again."),

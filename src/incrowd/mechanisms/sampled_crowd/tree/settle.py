@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
@@ -11,7 +11,9 @@ from functools import cache, cached_property
 from incrowd.core.errors import GuaranteeError, InputError, InternalError, PolicyError, UnreachableError
 from incrowd.core.files import read_ordinary
 from incrowd.hierarchy import CodedAttribute
+from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
+from incrowd.mechanisms.base import Concern
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import (
@@ -28,11 +30,11 @@ from incrowd.theory import concentrated
 from incrowd.theory.crowd import RATES, CrowdProfile
 from incrowd.theory.profile import PrivacyProfile
 
-_ONE_WAY = Fraction(3, 20)  # of ρ
+ONE_WAY_SHARE = Fraction(3, 20)  # of ρ
 _WEIGHT = 100  # importance 1
 _LOST = {"hierarchy": 25, "binary": 12}
 """A split may lose one of so many records: splits into many children leave many small parts, and lose more in all."""
-_LARGEST_TABLE = 10**7
+LARGEST_TABLE = 10**7
 _LARGEST_MAPPING = 1 << 28
 
 
@@ -79,7 +81,7 @@ class TreeSettled:
     @property
     def one_way_variance(self) -> int:
         """σ² of each one-way table: d tables at 1/(2σ²) each."""
-        return math.ceil(self.columns / (2 * _ONE_WAY * Fraction(self.crowd.rho)))
+        return math.ceil(self.columns / (2 * ONE_WAY_SHARE * Fraction(self.crowd.rho)))
 
     @property
     def budget(self) -> int:
@@ -90,12 +92,17 @@ class TreeSettled:
     @property
     def threshold(self) -> int:
         """τ: what a box should hold to be published in most cases."""
-        return math.ceil(1.15 * self.crowd.k / self.crowd.beta)
+        return threshold(self.crowd.k, self.crowd.beta)
 
     def growth(self, names: Sequence[str]) -> Growth:
         """How the tree over some columns is grown."""
         weights = tuple(max(1, round(_WEIGHT * self.release.importance.get(name, 1.0))) for name in names)
         return Growth(self.budget, self.threshold, self.release.score, weights, _LOST[self.release.splits])
+
+
+def threshold(k: int, beta: float) -> int:
+    """τ: so many people make a box that is published in most cases."""
+    return math.ceil(1.15 * k / beta)
 
 
 def settle_tree(
@@ -164,13 +171,29 @@ def _largest_rate(epsilon: float, delta: float, k: int, rho: float) -> float:
     return RATES[low]  # if that is too much, the caller says so
 
 
+def concerns(settled: TreeSettled, table: Histogram) -> Iterator[Concern]:
+    """A table that is too small to be split: it is looked at, so this is for the publisher alone."""
+    if not settled.chosen:
+        return
+    least = settled.growth([a.name for a in settled.attributes]).least_split(LARGEST_TABLE)
+    if least is None or table.total < least:
+        few = "more than there ever are" if least is None else f"about {least:,}"
+        yield Concern(
+            "one-box",
+            None,
+            f"With this promise a tree needs {few} records for its first split; here, all will stay in one box, and "
+            "every column will be hidden. Raise epsilon, delta or choice_rho, or name the 'mapping' of an earlier "
+            "release; `incrowd plan crowd --tree` says how many records a split takes.",
+        )
+
+
 def _require_splits(settled: TreeSettled) -> None:
-    """Refuse a share with which no table of a usual size would be split at all."""
+    """Refuse a share with which no table of a usual size would be split at all: that is known without the table."""
     growth = settled.growth([a.name for a in settled.attributes])
-    if growth.budget <= 0 or growth.price(_LARGEST_TABLE) > growth.budget:
+    if growth.budget <= 0 or growth.least_split(LARGEST_TABLE) is None:
         raise UnreachableError(
             f"With rho = {settled.crowd.rho:g} for the choice, all records would stay in one box, unless there are "
-            f"more than {_LARGEST_TABLE:,}.",
+            f"more than {LARGEST_TABLE:,}.",
             code="unreachable",
             remedy="Raise epsilon, delta or choice_rho.",
         )

@@ -1,9 +1,10 @@
 """What a tree's release says on the columns' own values: boxes spread by the one-way tables, and raked to them.
 
 Within a box, records are spread over the values of its sets in proportion to the one-way tables, column by column; the
-table that results is then fitted to the one-way tables (raking), of which each holds more records than any box. Without
-one-way tables, where the mapping was given, boxes are spread evenly. All of it uses what is published, and nothing
-else.
+table that results is then fitted to the one-way tables (raking), of which each holds more records than any box. Where
+the mapping was given, its boxes are spread by the one-way tables of the release that it comes from, which it carries as
+weights, and nothing is raked: that was another table. Without any, boxes are spread evenly. All of it uses what is
+published, and nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.sampled_crowd.one_way import OneWay, independent, raked
-from incrowd.recoding.mapping import Tree
+from incrowd.recoding.mapping import Tree, TreeColumn
 
 Floats = NDArray[np.float64]
 
@@ -66,12 +67,17 @@ class Spreading:
     def shares(self, place: int) -> Floats:
         """By set and base code, the share of a set's records that has the code."""
         column = self.tree.columns[place]
-        mass = np.ones(len(column.base)) if self.one_way is None else self.one_way.spread(column.name)
+        mass = self._mass(column)
         found = np.zeros((len(column.sets), len(column.base)))
         for number, values in enumerate(column.sets):
             within = mass[list(values)]
             found[number, list(values)] = within / within.sum() if within.sum() > 0 else 1 / len(values)
         return found
+
+    def _mass(self, column: TreeColumn) -> Floats:
+        if self.one_way is not None:
+            return self.one_way.spread(column.name)
+        return np.array(column.weights or [1] * len(column.base), dtype=np.float64)
 
     def spread(self, names: Sequence[str]) -> Floats:
         """The table of some columns, one axis for each, by spreading alone."""

@@ -162,5 +162,6 @@ def _paid(certificate: CrowdCertificate, tree: Tree, one_way: OneWay | None) -> 
         return False
     labels = {c.name: c.base for c in tree.columns}
     same = dict(one_way.labels) == labels and one_way.noise == NoiseStep(settled.one_way_variance)
+    same = same and tree.columns == tree.weighted({n: c.tolist() for n, c in one_way.counts.items()}).columns
     growth = settled.growth([c.name for c in tree.columns])
     return same and tree.boxes[0].size == one_way.total and cost(tree, growth) <= growth.budget
