@@ -6,6 +6,7 @@ MODULES = (
     "counting",
     "spark_release",
     "databases",
+    "people",
     "rivals",
     "lattice_search",
     "adult_release",

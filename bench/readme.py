@@ -31,6 +31,8 @@ SHOWN = (
     ("spark_release", "many, release"),
     ("hundred_million", "parquet, few"),
     ("hundred_million", "csv, many"),
+    ("people", "one"),
+    ("people", "latest"),
     ("thinning", "10⁸ records over 10⁶ cells, 0.1"),
     ("thinning", "Zipf: 10⁸ records over 10⁶ cells, 0.1"),
     ("rivals", "search, k"),
