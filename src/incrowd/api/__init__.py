@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from incrowd.releases.release import Release as Release
     from incrowd.releases.verify import Verification as Verification
     from incrowd.sources.crowds import PeopleInGroups as PeopleInGroups
+    from incrowd.sources.spark_session import configure as configure_spark
     from incrowd.survey import Questionnaire as Questionnaire
     from incrowd.survey.publish import collect, is_loopback, make_questionnaire, publish_collected, serve_application
     from incrowd.theory.crowd import CrowdPlan, FrontierPoint, frontier
@@ -101,6 +102,7 @@ __all__ = [
     "collect",
     "combine",
     "compare",
+    "configure_spark",
     "confirm",
     "count_rows",
     "draft_policy",
@@ -171,6 +173,7 @@ _HOMES = {
     "TreePlan": "incrowd.mechanisms.sampled_crowd.tree.plan",
     "ViewsBudget": "incrowd.mechanisms.views.plan",
     "collect": "incrowd.survey.publish",
+    "configure_spark": "incrowd.sources.spark_session:configure",
     "combine": "incrowd.releases.combine",
     "frontier": "incrowd.theory.crowd",
     "is_loopback": "incrowd.survey.publish",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,14 @@ _PLACE = {
         "Parquet files, and tables by --table.",
     ),
 }
+_SPARK = {
+    "conf": click.option(
+        "--conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of the Spark session that is started, such as spark.executor.memory=4g; can be repeated.",
+    ),
+}
 _CELLS = {
     "most_cells": click.option(
         "--most-cells",
@@ -47,17 +55,17 @@ _TEXT_FILE = {
 
 def looks_at_a_table(verb: Verb) -> Verb:
     """Gives a verb the options that say where a table is and how it is written, together as `reading`."""
-    return _with_options(verb, _PLACE | _TEXT_FILE, piped=False)
+    return _with_options(verb, _PLACE | _SPARK | _TEXT_FILE, piped=False)
 
 
 def counts_a_table(verb: Verb) -> Verb:
     """The same for a verb that wants to know every different row."""
-    return _with_options(verb, _PLACE | _CELLS | _TEXT_FILE)
+    return _with_options(verb, _PLACE | _SPARK | _CELLS | _TEXT_FILE)
 
 
 def counts_by_policy(verb: Verb) -> Verb:
     """The same for a verb that has a policy, which says how the table is written."""
-    return _with_options(verb, _PLACE | _CELLS)
+    return _with_options(verb, _PLACE | _SPARK | _CELLS)
 
 
 def require_data(data: str | None, reading: dict[str, Any]) -> None:
@@ -83,10 +91,25 @@ def _spooled() -> Iterator[str]:
         yield str(path)
 
 
+def _configure(conf: Sequence[str], engine: str | None) -> None:
+    """Settings of the Spark session that will be started."""
+    if not conf:
+        return
+    if engine is None:
+        raise click.UsageError("--conf is for Spark: say which cluster reads the table (--engine).")
+    pairs = [setting.partition("=") for setting in conf]
+    if not all(mark for _, mark, _ in pairs):
+        raise click.UsageError("A setting of Spark's is written KEY=VALUE (--conf).")
+    from incrowd import api
+
+    api.configure_spark({key.strip(): value.strip() for key, _, value in pairs})
+
+
 def _with_options(verb: Verb, options: Mapping[str, Callable[[Verb], Verb]], *, piped: bool = True) -> Verb:
     @functools.wraps(verb)
     def collected(**given: Any) -> int | None:
         reading = {name: given.pop(name) for name in options}
+        _configure(reading.pop("conf"), reading.get("engine"))
         if given.get("data") == "-":
             if not piped:
                 raise click.UsageError("A draft names the file of its table: save the table to a file first.")

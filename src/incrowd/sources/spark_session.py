@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import sys
+import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlparse
@@ -25,13 +28,38 @@ _PARQUET = {"", ".parquet", ".parq", ".pq"}
 # A client of Spark Connect knows its server's master, not its server's address. So sessions started here are marked.
 # What they were started for stays here: the address may hold a token, and others may read a session's settings.
 _MARK = "spark.incrowd.session"
+_LOG_LEVEL = "spark.log.level"
 _started_for: dict[str | None, str] = {}
+_settings: dict[str, str] = {}
 
 
 def without_token(engine: str) -> str:
     """An engine as it may be shown and written down: without a Spark Connect address's parameters, such as a token."""
     address, mark, _ = engine.partition(";")
     return f"{address};..." if mark else address
+
+
+def configure(settings: Mapping[str, str]) -> None:
+    """Settings of the sessions that are started from now on in this process.
+
+    Raises:
+        ParameterError: one is no setting of Spark's, or is said by the engine.
+    """
+    for name in settings:
+        if not re.fullmatch(r"spark(\.[\w-]+)+", name):
+            raise ParameterError(
+                f"Spark has no settings called {name!r}.",
+                code="parameter-range",
+                remedy="They begin with 'spark.', such as spark.executor.memory=4g.",
+            )
+        if name in {"spark.master", "spark.remote", _MARK}:
+            raise ParameterError(
+                f"Which cluster counts is not said by {name}.",
+                code="parameter-combination",
+                remedy="Give its address as the engine (--engine).",
+            )
+    _settings.clear()
+    _settings.update(settings)
 
 
 def is_spark_frame(thing: Any) -> bool:
@@ -44,6 +72,9 @@ def open_spark(thing: Any, options: Options) -> SparkSource:
 
     A session that has to be started for this ends with the source.
     """
+    if options.engine is not None:
+        # Whoever names an engine and no more has no use for what PySpark thinks of other libraries here.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
     try:
         from incrowd.sources.spark import SparkSource, reading
     except ModuleNotFoundError as error:
@@ -109,8 +140,11 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
             builder = builder.master(engine)
         if engine.startswith("local"):
             builder = builder.config("spark.driver.host", "127.0.0.1").config("spark.driver.bindAddress", "127.0.0.1")
+    if _settings:
+        builder = builder.config(map=dict(_settings))
     try:
-        session = builder.getOrCreate()
+        with _silence():
+            session = builder.getOrCreate()
     except (ImportError, SystemExit):  # in `python -c`, PySpark takes itself for a test, and would end the process
         raise DataError(
             "The client for Spark Connect is not installed here.",
@@ -123,13 +157,36 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
             code="engine-unavailable",
             remedy="Check the cluster's address, and that a Java 17 or newer is installed here.",
         ) from None
-    if not engine.startswith("sc://"):
+    if not engine.startswith("sc://") and _LOG_LEVEL not in _settings:
         session.sparkContext.setLogLevel("ERROR")
     session.conf.set("spark.sql.caseSensitive", "true")
     mark = secrets.token_hex(8)
     _started_for[mark] = engine
     session.conf.set(_MARK, mark)
     return session, True
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """What Spark and Java say of themselves while they start is for nobody, unless a level of logging is asked for.
+
+    Java keeps the standard error that it is started with. What it would say later comes as errors of Python's, too.
+    """
+    if _LOG_LEVEL in _settings:
+        yield
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _names(thing: Any) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from incrowd.core.errors import InternalError
+from incrowd.theory._balls import precision
 
 if TYPE_CHECKING:
     from flint import arb
@@ -81,3 +82,21 @@ def tail_below(start: int, trials: int, probability: float, *, upwards: bool) ->
         if weight <= total >> _LEAST_SHARE:
             break
     return arb(total) / _ONE
+
+
+def tail(at_least: int, trials: int, probability: float) -> float:
+    """P[Bin(trials, probability) ≥ at_least] to a dozen digits, for pictures and rules of thumb.
+
+    To import SciPy takes longer than hundreds of these.
+    """
+    from flint import arb
+
+    if at_least <= 0:
+        return 1.0
+    if at_least > trials:
+        return 0.0
+    with precision():
+        found = arb(probability).beta_lower(at_least, trials - at_least + 1, regularized=True)
+    if not found.rad() < 1e-12:
+        raise InternalError("a binomial tail was not found to a dozen digits")
+    return min(1.0, max(0.0, float(found.mid())))

@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING
 from incrowd.core.errors import InternalError, ParameterError, UnreachableError
 from incrowd.theory import _persons
 from incrowd.theory._balls import above, precision, whole_above
-from incrowd.theory._binomial import mass, weighted_tail
+from incrowd.theory._binomial import mass, tail, weighted_tail
 from incrowd.theory._numbers import (
     require_between,
     require_count,
@@ -538,11 +538,7 @@ def survival(size: int, k: int, beta: float) -> float:
     """The expected share of a cell of `size` records that is published: β P[Bin(size−1, β) ≥ k−1]."""
     _check_k_beta(k, beta)
     require_count("size", size)
-    from scipy.special import betainc
-
-    if size < k:
-        return 0.0
-    return beta if k == 1 else beta * float(betainc(k - 1, size - k + 1, beta))
+    return 0.0 if size < k else beta * tail(k - 1, size - 1, beta)
 
 
 def require_rows(rows: int) -> int:

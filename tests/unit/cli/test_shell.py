@@ -130,3 +130,12 @@ def test_a_terminal_shows_no_colours_if_told_not_to(no_color, colored, tmp_path)
 def test_the_shell_is_not_in_the_way_of_a_command_that_ends_well(capsys):
     assert run(verbs, ["--version"]) == 0
     assert capsys.readouterr().out.startswith("incrowd")
+
+
+def test_settings_of_spark_are_pairs_and_need_an_engine(call, census):
+    audit = ["audit", "c.csv", "--quasi", "age", "--conf"]
+    assert call(*audit, "spark.executor.memory=1g")[0] == 2
+    code, _, err = call(*audit, "spark.executor.memory", "--engine", "local[1]")
+    assert (code, "KEY=VALUE" in err) == (2, True)
+    code, _, err = call(*audit, "executor.memory=1g", "--engine", "local[1]")
+    assert (code, "begin with 'spark.'" in err) == (2, True)

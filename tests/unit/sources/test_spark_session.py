@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
-from incrowd.core.errors import DataError
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.sources import open_source, spark_session
 from incrowd.sources.spark_session import is_spark_frame, without_token
 
@@ -29,7 +29,7 @@ def test_what_to_do_without_a_client_of_spark_connect_is_said():
     program = """
 import sys
 sys.modules["grpc"] = None
-from incrowd.core.errors import DataError
+from incrowd.core.errors import DataError, ParameterError
 from incrowd.sources import open_source
 try:
     open_source("table.parquet", engine="sc://127.0.0.1:1")
@@ -117,3 +117,28 @@ def test_the_small_client_of_spark_connect_has_no_py4j(monkeypatch):
     from py4j.protocol import Py4JError
 
     assert Py4JError in spark_errors()
+
+
+def test_settings_are_sparks_and_not_the_clusters():
+    spark_session.configure({"spark.executor.memory": "4g"})
+    assert spark_session._settings == {"spark.executor.memory": "4g"}
+    for name, code in {"executor.memory": "parameter-range", "spark.master": "parameter-combination"}.items():
+        with pytest.raises(ParameterError) as caught:
+            spark_session.configure({name: "1"})
+        assert caught.value.code == code
+    spark_session.configure({})
+    assert spark_session._settings == {}
+
+
+def test_what_java_says_while_it_starts_is_not_heard(capfd):
+    def say():
+        subprocess.run([sys.executable, "-c", "import sys; print('WARN', file=sys.stderr)"], check=True)
+
+    with spark_session._silence():
+        say()
+    assert capfd.readouterr().err == ""
+    spark_session.configure({"spark.log.level": "INFO"})
+    with spark_session._silence():
+        say()
+    spark_session.configure({})
+    assert capfd.readouterr().err == "WARN\n"

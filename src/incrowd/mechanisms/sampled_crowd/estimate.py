@@ -24,6 +24,7 @@ from incrowd.mechanisms.sampled_crowd.calibrated import ends_by, people_by
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread, sampled_mean
+from incrowd.theory._binomial import tail
 from incrowd.theory.intervals import (
     ANY,
     OWN,
@@ -248,6 +249,6 @@ def _tail(n: Floats, at_least: int, beta: float) -> Floats:
 def hidden_at_most(k: int, beta: float) -> int:
     """The smallest crowd that is published with probability 95% or more."""
     size = k
-    while float(_tail(np.array([float(size)]), k, beta)[0]) < 0.95:
+    while tail(k, size, beta) < 0.95:
         size = max(size + 1, int(size * 1.02))
     return size

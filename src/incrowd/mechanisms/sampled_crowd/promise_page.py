@@ -19,6 +19,7 @@ from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd
 from incrowd.reports.page import Content, figure, formula, heading, paragraph, points, table, tag
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory import crowd
+from incrowd.theory._binomial import tail
 from incrowd.theory._numbers import round_up
 
 Curve = Sequence[tuple[float, float]]
@@ -260,17 +261,15 @@ def trade_off(settings: CrowdSettings) -> list[Content]:
 
 def survival_chart(settings: CrowdSettings, likely: int) -> str:
     """With which probability a crowd of a given size is published."""
-    from scipy.special import betainc
-
     k, beta = settings.k, settings.beta
     sizes = np.unique(np.linspace(k, max(k / beta + 5 * math.sqrt(k) / beta, likely + 1), 80).round())
-    shown = betainc(k, sizes - k + 1, beta)
+    shown = [tail(k, int(size), beta) for size in sizes]
     return line_chart(
         "How large must a crowd be to appear?",
         Axis(f"{'rows that' if settings.persons.several else 'people who'} share a combination of values", low=0.0),
         Axis("probability that it is published", low=0.0, high=1.0),
-        [Line(f"k = {k:,}, β = {beta:.4g}", [0.0, max(k - 1.0, 0.0), *sizes.tolist()], [0.0, 0.0, *shown.tolist()])],
-        [Mark(float(likely), float(betainc(k, likely - k + 1, beta)), f"{likely:,} {settings.persons.estimated}")],
+        [Line(f"k = {k:,}, β = {beta:.4g}", [0.0, max(k - 1.0, 0.0), *sizes.tolist()], [0.0, 0.0, *shown])],
+        [Mark(float(likely), tail(k, likely, beta), f"{likely:,} {settings.persons.estimated}")],
     )
 
 
