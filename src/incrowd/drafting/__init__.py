@@ -32,6 +32,7 @@ from incrowd.sources.files import find_files
 from incrowd.sources.profile import ColumnProfile, TableProfile, profile
 from incrowd.sources.spark_session import without_token
 
+_LONGEST_CALLED = 80  # characters of what a column is called in full
 _NAMED = 6  # columns that a question names
 _LEAST_EXPONENT = 6  # delta is never proposed larger than this says
 _NUMBER_OR_DATE = re.compile(r"\s*[+-]?[0-9]+([.,:/-][0-9]+)*\s*")
@@ -132,7 +133,7 @@ def draft(
         _propose(column, read, design, known[column.name], dict(codes))
         for column, (_, codes) in zip(read.columns, prepared, strict=True)
     )
-    columns = tuple(_with_others(column, source) for column in columns)
+    columns = tuple(_called(_with_others(column, source), beside.variables) for column in columns)
     people = found.drawn_from or found.rows
     columns, fit = _fitted(columns, {column.name: column for column in read.columns}, people)
     published = [column for column in columns if column.role != "drop"]
@@ -247,6 +248,12 @@ def _with_others(column: ColumnDraft, source: Source) -> ColumnDraft:
             return column
     line = DraftLine("other", "other", "for what is no date, or outside the domain", confirm=True)
     return replace(column, lines=(*column.lines, line))
+
+
+def _called(column: ColumnDraft, variables: Mapping[str, str]) -> ColumnDraft:
+    """A proposal that says what the column is called in full, if the table's file says so."""
+    called = " ".join(variables.get(column.name, "").split())[:_LONGEST_CALLED]
+    return replace(column, why=f"{called}: {column.why}") if called and called.isprintable() else column
 
 
 def _by_design(column: ColumnProfile, design: Design) -> ColumnDraft | None:

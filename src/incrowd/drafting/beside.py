@@ -15,21 +15,25 @@ from pathlib import Path
 from incrowd.core.errors import InputError
 from incrowd.domain import Categories, Coding, Value
 from incrowd.drafting.asking import INTEGER, NUMERIC
-from incrowd.drafting.codes import leave_out
+from incrowd.drafting.codes import label_for, leave_out
 from incrowd.drafting.guessing import ColumnDraft, DraftLine, bucket
 from incrowd.hierarchy import HierarchyTable, build, load
 from incrowd.hierarchy.codebook import CodeBook, read_codebook
+from incrowd.hierarchy.table import Origin
 from incrowd.policy import Kind, LabelFile, TreeFile
 from incrowd.policy.labels import names as named
 from incrowd.policy.labels import read_labels, unfit_labels, values_of
 from incrowd.sources import Source, meaning
 from incrowd.sources.profile import ColumnProfile
+from incrowd.sources.programs import FileLabels, file_labels
 
 _HIERARCHY = re.compile(r"(?:(?P<table>.*)_)?hierarchy_(?P<column>.+)\.csv", re.IGNORECASE)
 _CODEBOOK = re.compile(r"(?:(?P<table>.*)[_-])?codebook\.(csv|tsv|json)", re.IGNORECASE)
 _MANY = 0.1  # of the records, which a file that fits a column does not leave out
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)")
 _ASKED = "is in a file beside the table. See that it lists what can occur, and not only what does."
+
+_ASKED_OF_LABELS = "is what the labels in the table's file list. See that they list what can occur."
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,20 @@ class Companions:
         folder: where they are.
         hierarchies: the files of hierarchies, by the columns' names in small letters.
         codebook: the file of the code book, if there is one.
-        book: what it says.
+        book: what it says, or what the labels in the table's own file say.
+        variables: what columns are called in full, by their names, as the table's own file says.
     """
 
     folder: Path
     hierarchies: Mapping[str, Path] = field(default_factory=dict)
     codebook: Path | None = None
     book: CodeBook | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def origin(self) -> str:
+        """Where labels are from."""
+        return "the labels in the table’s file" if self.codebook is None else self.codebook.name
 
     def labels_of(self, column: str) -> Mapping[str, str]:
         """What the code book says of a column."""
@@ -83,9 +94,19 @@ def companions(data: Path | None, codebook: str | Path | None = None) -> Compani
         column = hierarchy["column"].lower()
         found[column] = max(found.get(column, (-1, path)), (len(table), path))
     hierarchies = {column: path for column, (_, path) in found.items()}
+    own = FileLabels() if data is None else file_labels(data)
     if book is None:
-        return Companions(folder, hierarchies)
-    return Companions(folder, hierarchies, book, read_codebook(LabelFile(file=str(book))))
+        return Companions(folder, hierarchies, None, _book_of(own, data), own.variables)
+    return Companions(folder, hierarchies, book, read_codebook(LabelFile(file=str(book))), own.variables)
+
+
+def _book_of(own: FileLabels, data: Path | None) -> CodeBook | None:
+    """The labels of a table's own file as a code book; codes that mean "missing" have one in any case."""
+    labels = {
+        name: {code: label_for(code) for code in own.missing.get(name, ())} | dict(own.values.get(name, {}))
+        for name in {*own.values, *own.missing}
+    }
+    return CodeBook(labels, {}, Origin(str(data))) if labels else None
 
 
 def from_files(
@@ -106,8 +127,7 @@ def from_files(
         return _draft(column, tree, labels, beside, source, target)
     except (InputError, ValueError) as error:
         said = error.message if isinstance(error, InputError) else "its codes and labels do not fit"
-        file = tree or beside.codebook or Path()
-        return [f"{file.name} is not used: {said.rstrip('.')}."]
+        return [f"{beside.origin if tree is None else tree.name} is not used: {said.rstrip('.')}."]
 
 
 def numbers_beside(column: ColumnProfile, labels: Mapping[str, str]) -> tuple[ColumnProfile, dict[str, str]]:
@@ -142,14 +162,15 @@ def _draft(
         values = values_of(
             kind, read_labels(kind, {code: label for code, label in labels.items() if code not in missing})
         )
-        why = f"{len(values):,} codes, from {beside.codebook.name if beside.codebook else ''}"
+        why = f"{len(values):,} codes, from {beside.origin}"
     outside = _outside(source, column, values)
     if outside > _MANY * column.present:
         return None if tree is None else [f"{tree.name} is not used: it lacks what {outside:,} records hold."]
     known = Categories(values).labels
     own = {code: label for code, label in read_labels(kind, labels).items() if code in set(known)} if labels else {}
     if own and not unfit_labels(known, own, ()):
-        lines.insert(0, DraftLine("labels", {"file": _relative(beside.codebook, target)}))
+        inside = beside.codebook is None
+        lines.insert(0, DraftLine("labels", own if inside else {"file": _relative(beside.codebook, target)}))
     if column.missing:
         lines.append(DraftLine("missing", "keep", "published as missing, if enough people share it"))
     if outside:
@@ -161,7 +182,7 @@ def _draft(
         "sensitive" if sensitive else "quasi",
         f"{why}; its name sounds sensitive" if sensitive else why,
         tuple(sorted(lines, key=lambda line: line.key == "hierarchy")),
-        questions=(f"What it may hold {_ASKED}",),
+        questions=(f"What it may hold {_ASKED if tree or beside.codebook else _ASKED_OF_LABELS}",),
         coarser=isinstance(table, HierarchyTable) and len(table.columns) > len(("value", "all")),
     )
 

@@ -1,14 +1,14 @@
 """Files of other programs: statistics packages, spreadsheets, Arrow, ORC and DuckDB databases.
 
 Each is read by a library that is made for it and handed over as Arrow. A file's format is told by its name, which must
-agree with its first bytes. Value labels stay where they are: the table holds the codes, and `value_labels` has what
-they mean.
+agree with its first bytes. Value labels stay where they are: the table holds the codes, also those that an SPSS file
+declares to mean that a value is missing, and `file_labels` has what they mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,13 +86,42 @@ def read_program(path: Path, table: str | None) -> Any:
         ) from None
 
 
-def value_labels(path: Path) -> tuple[dict[str, str], dict[str, dict[Any, str]]]:
-    """What a statistics package's file says its columns are, and what their codes mean; both may be empty."""
+@dataclass(frozen=True)
+class FileLabels:
+    """What a statistics package's file says of its columns; all of it may be empty.
+
+    Attributes:
+        variables: what columns are called, by their names.
+        values: what codes mean, by column: the codes as they are written in the table.
+        missing: the codes that its author declared to mean that a value is missing, by column.
+    """
+
+    variables: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def file_labels(path: Path) -> FileLabels:
+    """What a file says of its columns, without reading its table."""
     if path.suffix.lower() not in _STATISTICS:
-        return {}, {}
+        return FileLabels()
     _, meta = _statistics(path, metadataonly=True)
-    names = {name: label for name, label in zip(meta.column_names, meta.column_labels, strict=True) if label}
-    return names, {name: dict(labels) for name, labels in meta.variable_value_labels.items()}
+    return FileLabels(
+        {name: label for name, label in zip(meta.column_names, meta.column_labels, strict=True) if label},
+        {
+            name: {_code(code): str(label) for code, label in labels.items()}
+            for name, labels in meta.variable_value_labels.items()
+        },
+        {
+            name: tuple(_code(part["lo"]) for part in ranges if part["lo"] == part["hi"])
+            for name, ranges in meta.missing_ranges.items()
+        },
+    )
+
+
+def _code(value: Any) -> str:
+    """A code as a table shows it: numbers of these files are floats."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 # --- readers ----------------------------------------------------------------------------------------------------------
@@ -111,6 +140,8 @@ _STATISTICS: Mapping[str, str] = {
 def _statistics(path: Path, **options: Any) -> Any:
     pyreadstat = library("pyreadstat", "stat")
     read = getattr(pyreadstat, _STATISTICS[path.suffix.lower()])
+    if read.__name__ == "read_sav":  # "refused" and "does not apply" are different answers: none of them is lost
+        options["user_missing"] = True
     return read(str(path), **options)
 
 

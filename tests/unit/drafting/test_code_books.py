@@ -2,8 +2,11 @@
 
 import random
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
+import yaml
 
 from incrowd import api
 from incrowd.core.errors import PolicyError
@@ -342,3 +345,40 @@ def test_a_text_is_judged_as_the_engine_judges_it():
     for text in texts:
         [column] = profile(open_source(pa.table({"x": [text] * 20}))).columns
         assert [*column.writings] == [writing_of(text)], text
+
+
+LABELLED = {
+    "sex": {1: "male", 2: "female"},
+    "school": {1: "primary", 2: "secondary", -9: "refused"},
+    "income": {-9: "refused"},
+}
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".dta"])
+def test_labels_in_the_file_itself_are_taken_over(tmp_path, suffix):
+    """Value labels, labels of columns, and the codes that an SPSS file declares to mean "missing"."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame(
+        {
+            "sex": rng.choice([1.0, 2.0], 2000),
+            "school": rng.choice([1.0, 2.0, -9.0], 2000, p=[0.5, 0.45, 0.05]),
+            "income": np.where(rng.random(2000) < 0.1, rng.choice([-9.0, -8.0], 2000), rng.integers(0, 9000, 2000)),
+        }
+    )
+    path = tmp_path / f"people{suffix}"
+    names = ["Sex of the person", "Highest school", "Income per month"]
+    if suffix == ".sav":
+        pyreadstat.write_sav(
+            table, path, column_labels=names, variable_value_labels=LABELLED, missing_ranges={"income": [-9, -8]}
+        )
+    else:
+        pyreadstat.write_dta(table, path, column_labels=names, variable_value_labels=LABELLED)
+    found = api.draft_policy(path, "-")
+    said = yaml.safe_load(found.text)["attributes"]
+    assert said["sex"]["labels"] == {"1": "male", "2": "female"}
+    assert said["school"]["labels"]["-9"] == "refused"
+    assert said["income"]["codes"] == {"-9": "refused", "-8": "code -8"}
+    assert "Sex of the person" in next(column.why for column in found.columns if column.name == "sex")
+    made = api.release(path, Policy.from_text(found.text), rehearse=True)
+    assert set(made.histogram["sex"].labels) <= {"male", "female", "*"}

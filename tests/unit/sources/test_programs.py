@@ -13,7 +13,7 @@ import incrowd
 from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding, IntegerRange
 from incrowd.sources import open_source
-from incrowd.sources.programs import read_program, value_labels
+from incrowd.sources.programs import file_labels, read_program
 
 PEOPLE = pd.DataFrame({"sex": [1.0, 2.0, 2.0, None], "town": ["Ulm", "Köln", "Ulm", "Ulm"], "age": [30, 41, 41, 7]})
 LABELS = {"sex": {1: "male", 2: "female"}}
@@ -50,9 +50,9 @@ def test_statistics_packages_keep_codes_and_say_what_they_mean(tmp_path, suffix)
     path = tmp_path / f"people{suffix}"
     write_statistics(path)
     assert counted(path) == EXPECTED
-    names, labels = value_labels(path)
-    assert names == {"sex": "Sex", "town": "Town", "age": "Age"}
-    assert labels == LABELS
+    said = file_labels(path)
+    assert said.variables == {"sex": "Sex", "town": "Town", "age": "Age"}
+    assert said.values == {"sex": {"1": "male", "2": "female"}}
 
 
 @pytest.mark.parametrize("suffix", [".por", ".xpt"])
