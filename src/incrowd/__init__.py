@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from incrowd.api import (
         advise,
         audit,
+        choose_privately,
         combine,
         draft_policy,
         estimate,
@@ -61,6 +62,7 @@ __all__ = [
     "__version__",
     "advise",
     "audit",
+    "choose_privately",
     "combine",
     "draft_policy",
     "estimate",

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from incrowd.comparison import Compared as Compared
     from incrowd.comparison.advice import Advised as Advised
     from incrowd.comparison.advice import Alternative as Alternative
+    from incrowd.comparison.private_choice import PrivateChoice as PrivateChoice
     from incrowd.comparison.tables import Looked as Looked
     from incrowd.core.server import HEADERS as SERVICE_HEADERS
     from incrowd.drafting import Draft as Draft
@@ -99,6 +100,7 @@ __all__ = [
     "advise_sample",
     "audit",
     "certificate_schema",
+    "choose_privately",
     "collect",
     "combine",
     "compare",
@@ -350,6 +352,40 @@ def advise(
         return count_table(data, policy, attributes, progress=tell, **reading)
 
     return advise(read_policy(policy), count, progress=progress)
+
+
+def choose_privately(
+    policy: Policy | str | Path,
+    data: Any = None,
+    *,
+    share: float,
+    show_values: bool = False,
+    table: str | None = None,
+    engine: str | None = None,
+    most_cells: int | None = None,
+) -> PrivateChoice:
+    """Choose among what lies around a policy (fewer columns, other levels, β or k) within its promise.
+
+    The choice costs a share of the policy's ε, which is charged to its ledger; the rest is left for the release. What
+    comes back may be published: no score is shown.
+
+    Args:
+        policy: a policy of a sampled crowd with fixed levels and a ledger, or the name of its file.
+        data: the table; by default what the policy names.
+        share: the part of ε that pays for the choice, between 0 and 1.
+        show_values: let error messages show values from the data.
+        table: as for `release`.
+        engine: as for `release`.
+        most_cells: as for `release`.
+    """
+    from incrowd.comparison.private_choice import choose_policy
+    from incrowd.releases.pipeline import read_policy
+
+    def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
+        reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
+        return count_table(data, policy, attributes, progress=lambda _: None, **reading)
+
+    return choose_policy(read_policy(policy), count, share)
 
 
 # --- after the release --------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from incrowd.cli._tables import counts_by_policy
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from incrowd.api import Advised, Alternative
+    from incrowd.api import Advised, Alternative, PrivateChoice
 
 INTERNAL = "For the publisher's eyes only: every number was read off the raw table, and no budget pays for that."
 _SHOWN = 15
@@ -23,11 +23,23 @@ _SHOWN = 15
 @click.argument("policy", type=policy_file)
 @click.option("--data", help="The table, if not the one that the policy names.")
 @click.option("--plot", type=file_name, help="Draw promise against error to this SVG file.")
+@click.option(
+    "--privately",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Choose one alternative within the promise, with this share of ε; scores nothing for you to see.",
+)
 @click.option("--all", "everything", is_flag=True, help="Show every alternative, also those that cannot be done.")
 @counts_by_policy
 @json_option
 def advise(
-    policy: str, data: str | None, plot: str | None, everything: bool, reading: dict[str, Any], as_json: bool
+    policy: str,
+    data: str | None,
+    plot: str | None,
+    privately: float | None,
+    everything: bool,
+    reading: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """What other columns, levels, ε or mechanisms would give, and the changes that gain most.
 
@@ -35,13 +47,22 @@ def advise(
     of 1000 means that every count of one, two and three columns can be read off the release as it is, in shares.
     Beside it stands what one-way tables alone would give.
 
-    Choosing by these numbers looks at the table: no promise covers that choice.
+    Choosing by these numbers looks at the table: no promise covers that choice. With --privately one alternative is
+    chosen at random instead, the better the likelier, and that costs the share of ε named, charged to the policy's
+    ledger; no number is shown. It is for sampled crowds with fixed levels: fewer columns, other levels, β or k.
 
     \b
     incrowd advise census.yaml --plot advice.svg
+    incrowd advise census.yaml --privately 0.1
     """
     from incrowd import api
 
+    if privately is not None:
+        if plot or everything:
+            raise click.UsageError("--privately shows no numbers: leave out --plot and --all.")
+        chosen = api.choose_privately(policy, data, share=privately, **reading)
+        emit(asdict(chosen), as_json=as_json, render=lambda console: _show_chosen(console, chosen))
+        return
     with progress_bar() as tell:
         found = api.advise(policy, data, progress=tell, **reading)
     if plot:
@@ -51,6 +72,16 @@ def advise(
         as_json=as_json,
         render=lambda console: _show(console, found, everything=everything),
     )
+
+
+def _show_chosen(console: Console, chosen: PrivateChoice) -> None:
+    console.print(
+        f"Chosen privately among {len(chosen.candidates)}: [bold]{safe(chosen.change)}[/]. That has cost ε = "
+        f"{chosen.epsilon:g}, and ε = {chosen.left:g} is left for the release. In the policy:",
+        soft_wrap=True,
+    )
+    for line in chosen.lines.splitlines():
+        console.print(f"     {safe(line)}", soft_wrap=True, highlight=False)
 
 
 def _show(console: Console, found: Advised, *, everything: bool) -> None:

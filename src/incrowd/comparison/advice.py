@@ -29,7 +29,8 @@ from incrowd.recoding.fidelity import Names, Told, fidelity
 LOOKS = (
     "Choosing by these numbers looks at the table, and no promise covers that choice. Decide before you look where you "
     "can; else say beside the release that its policy was chosen on the data. To choose within the promise, let "
-    "the mechanism choose: levels (selection_epsilon), trees and views are chosen privately, out of ε."
+    "the mechanism choose: levels (selection_epsilon), trees and views are chosen privately, out of ε. Between sampled "
+    "crowds, `incrowd advise --privately SHARE` chooses for a share of ε."
 )
 _NO_EPSILON = (
     "The promise of this policy has no ε to compare others by. Those with an ε are shown at ε = 1 and δ = 10⁻⁶: change "

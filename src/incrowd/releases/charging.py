@@ -124,7 +124,7 @@ class Purse:
                 "`incrowd ledger budget`.",
             )
 
-    def charge(self, promise: Promise, copies: int) -> Charged:
+    def charge(self, promise: Promise, copies: int, description: str = "release") -> Charged:
         """Spend the budget, on disk, before anything is drawn."""
         policy = self.policy
         if self.rehearse or policy.ledger is None or policy.release is None:
@@ -132,7 +132,7 @@ class Purse:
         entry = Entry(
             mechanism=policy.release.mechanism,
             promise=promise,
-            description=policy.title or "release",
+            description=policy.title or description,
             policy_digest=policy.digest(),
             already_a_sample=getattr(policy.release, "already_sampled", False),
             copies=copies,
