@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import runpy
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 
 import numpy as np
 
+from incrowd.comparison.chart import draw_advice
 from incrowd.reports.svg import STYLE, Axis, Line, Mark, line_chart
 from incrowd.theory.beliefs import Adversary, DirichletPrior, belief_ratio
 from incrowd.theory.crowd import frontier
@@ -149,6 +152,11 @@ def rates() -> str:
     return line_chart("What rare rows do to the rate: ε = 0.5, δ = 0.05", across, Axis("largest rate", log=True), lines)
 
 
+def advice() -> str:
+    """What `incrowd advise` finds on Adult, as it was recorded (docs/advice.py)."""
+    return draw_advice(runpy.run_path(str(Path(__file__).with_name("advice.py")))["recorded"]())
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "idea.svg": idea,
     "worst-table.svg": worst_table,
@@ -156,4 +164,5 @@ PICTURES: dict[str, Callable[[], str]] = {
     "stubbornness.svg": stubbornness,
     "shuffled.svg": shuffled,
     "rates.svg": rates,
+    "advice.svg": advice,
 }
