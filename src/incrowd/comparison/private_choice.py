@@ -4,8 +4,8 @@
 coarser; with another β or k at the same ε and δ. All of them are sampled crowds whose levels are fixed.
 
 **The score** of a candidate is the information expected to be published under it, Σ w(c)·h(n_c) over its cells, as in
-`recoding.choice`: h is that of its own k and β, divided by β, so that all scores are in people. A column that it leaves
-out has weight 0 and joins cells, as at the top of its hierarchy.
+`recoding.quality`: h is that of its own k and β, divided by β, so that all scores are in people. A column that it
+leaves out has weight 0 and joins cells, as at the top of its hierarchy.
 
 **Its sensitivity.** One record more raises one cell of each candidate by one: no score falls, and none rises by more
 than its own table's largest step times the largest weight. The largest of these over all candidates, times the rows
@@ -29,11 +29,12 @@ from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.promises import Point
 from incrowd.mechanisms.registry import MECHANISMS
-from incrowd.mechanisms.sampled_crowd.draw import information
+from incrowd.mechanisms.sampled_crowd.levels import information
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
 from incrowd.policy import Policy
-from incrowd.recoding.choice import WEIGHT_ONE, SurvivalTable, noisy_max, require_scorable
+from incrowd.recoding.choice import noisy_max
+from incrowd.recoding.quality import WEIGHT_ONE, SurvivalTable, require_scorable
 from incrowd.releases.charging import Purse
 from incrowd.theory._numbers import require_between
 from incrowd.theory.crowd import left_after
@@ -60,7 +61,7 @@ class PrivateChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class CandidatePolicy:
     """A policy that could be chosen: what it changes, the level of each column (None: left out), its k and β."""
 
     change: Change
@@ -137,7 +138,7 @@ def _section(policy: Policy) -> SampledCrowd:
     return section
 
 
-def candidates(policy: Policy, attributes: Sequence[CodedAttribute]) -> list[Candidate]:
+def candidates(policy: Policy, attributes: Sequence[CodedAttribute]) -> list[CandidatePolicy]:
     """Everything that can be chosen, by the policy alone; what cannot keep its promise is left out."""
     levels = {a.name: policy.attributes[a.name].level or 0 for a in attributes}
     found = []
@@ -148,7 +149,7 @@ def candidates(policy: Policy, attributes: Sequence[CodedAttribute]) -> list[Can
         except IncrowdError:
             continue
         if isinstance(settled, CrowdSettled):
-            found.append(Candidate(change, other, settled.crowd.k, settled.crowd.beta))
+            found.append(CandidatePolicy(change, other, settled.crowd.k, settled.crowd.beta))
     return found
 
 
@@ -172,7 +173,7 @@ def _changes(
 
 
 def scored(
-    found: Sequence[Candidate], attributes: Sequence[CodedAttribute], table: Histogram, rows: int
+    found: Sequence[CandidatePolicy], attributes: Sequence[CodedAttribute], table: Histogram, rows: int
 ) -> tuple[np.ndarray, int]:
     """The score of each candidate, and by how much a person may change any of them."""
     share = WEIGHT_ONE // len(attributes)
