@@ -232,3 +232,22 @@ class TestEmbeddings:
         women = belief_ratio(WOMEN, Adversary.with_prior(METROPOLIS), "negations")
         assert women.predicate == Predicate((0,))
         assert women.exact == Fraction(200_000, 49_999)
+
+
+@pytest.mark.parametrize("known", [0, 1, 3, 20])
+def test_every_group_of_the_fast_form_counts_the_records_that_she_knows(known):
+    """Definition 4 written out for classes I, II and III; in these groups it is belief, not doubt, that moves most."""
+    counts = [[30, 70], [5, 95], [200, 300], [40, 41]]
+    cases = (
+        (Adversary.with_prior(DirichletPrior((10.0, 990.0)), known_records=known), (10, 990), 1),
+        (Adversary.with_stubbornness(1000, known_records=known), (1, 999), 1),
+        (Adversary.with_shape((1, 99), known_records=known), (1, 99), 0),
+    )
+    for adversary, (own, others), revises in cases:
+        found = belief_ratio(counts, adversary, [Predicate((0,))], per_group=True).by_group
+        for hits, rest, ratio in zip(*zip(*counts, strict=True), found, strict=True):
+            p_in = Fraction(hits, hits + rest - known)
+            p_out = Fraction(revises * (hits - 1) + own, revises * (hits + rest - 1) + own + others)
+            belief, doubt = p_in / p_out, (1 - p_out) / (1 - p_in)
+            assert belief > doubt
+            assert ratio == pytest.approx(float(belief), rel=1e-9)

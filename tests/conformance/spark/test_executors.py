@@ -11,7 +11,7 @@ import incrowd
 from incrowd import api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
-from incrowd.core.errors import DataError, InputError
+from incrowd.core.errors import DataError, IncrowdError, InputError
 from incrowd.policy import Policy
 
 pytestmark = [
@@ -136,6 +136,21 @@ def test_from_a_frame_with_shares_that_stay_as_they_are(spark, people, tmp_path)
     assert abs(women - (people.sex == "f").sum()) < 7 * RECORDS**0.5
     with pytest.raises(InputError, match="already"):
         made.save(tmp_path / "again")
+
+
+def test_a_table_that_is_itself_a_sample_is_redrawn_as_a_whole(spark, people, tmp_path):
+    frame = spark.read.parquet(str(tmp_path / "people.parquet"))
+    policy = policy_of(tmp_path, "rho: 0.5, delta: 1e-6, beta: 0.1, already_sampled: true, records: 200000")
+    made = api.release(frame, policy, folder=tmp_path / "out", write_with="executors", new_ledger=True)
+    assert failing(tmp_path / "out") == []
+    assert made.histogram.total == RECORDS
+    whole = policy_of(tmp_path, "rho: 0.5, delta: 1e-6").model_copy(update={"ledger": None})
+    other = api.release(frame, whole, folder=tmp_path / "whole", write_with="executors")
+    ours, theirs = (one.certificate["promise"]["epsilon"] for one in (made, other))
+    assert ours < theirs / 5  # sampling is counted
+    drawn = policy_of(tmp_path, "rho: 0.5, delta: 1e-6, beta: 0.1").model_copy(update={"ledger": None})
+    with pytest.raises(IncrowdError, match="do not sample"):
+        api.release(frame, drawn, folder=tmp_path / "drawn", write_with="executors")
 
 
 def test_what_fails_leaves_nothing_but_the_charge(spark, people, tmp_path, small_parts, monkeypatch):

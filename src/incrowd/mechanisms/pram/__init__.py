@@ -46,6 +46,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         FormField("epsilon", "ε₀ of one record"),
         FormField("delta", "δ"),
         FormField("beta", "β, to redraw a sample only (empty: all)"),
+        FormField("already_sampled", "the table is itself such a sample: true"),
     )
     start: ClassVar = {"rho": "0.5"}
     several_rows = True
@@ -134,8 +135,9 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         return draw(settings, prepared, source)
 
     def executors_lack(self, section: Pram) -> str | None:
-        """How many records they write must be known."""
-        return "do not sample: how many records they write must be known (beta)" if section.beta is not None else None
+        """How many records they write must be known; of a table that is itself a sample it is."""
+        draws = section.beta is not None and not section.already_sampled
+        return "do not sample: how many records they write must be known (beta)" if draws else None
 
     def by_executors(
         self, settings: PramSettled, attributes: Sequence[CodedAttribute], source: Source

@@ -48,7 +48,7 @@ class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
         with kept(redrawn(self._rows, settings.blocks, key, settings.records)) as cells:
             published = count_marginals(cells, self._sets)
             require_same(published.total == settings.records)
-            statement = state(settings, published)
+            statement = state(settings.published(settings.records), published)
             tell("writing", 0.0)
             parts, written = write_parts(cells, scratch, settings.records, self._sets)
             # Cells that are lost meanwhile are drawn again, from the table as it is then.

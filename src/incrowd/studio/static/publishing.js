@@ -87,6 +87,6 @@ function requirements(release, put) {
       make("p", {}, make("button", {
         type: "button",
         onclick: () => put({ ...release, adversaries: [...feared, { name: `adversary ${feared.length + 1}`, belief_ratio: "5", stubbornness: "1000" }] }, true),
-      }, "Add an adversary"), " ", make("small", {}, "Priors, shapes and predicates are written in the policy itself."))),
+      }, "Add an adversary"), " ", make("small", {}, "Priors, shapes, predicates, whom it is about (for), what else is known (knowing, knows_not) and k over sets of columns are written in the policy itself: they name columns and values."))),
   ];
 }
