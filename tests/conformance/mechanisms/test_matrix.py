@@ -139,7 +139,7 @@ def on_spark(policy, folder):
 
 
 def audited(made):
-    """Whether an audit of the published table finds what was promised of its groups, or why there is nothing to find."""
+    """Whether an audit of the published table finds what was promised of its groups, or why it cannot."""
     from incrowd import api
 
     table = made.to_pandas()
