@@ -8,7 +8,8 @@ Two ways lead to the same law of noise, and the cheaper one is taken.
   digits of U tell the value, unless they are those of a bound (probability 2⁻⁶⁴ for each); then more digits of U and of
   the bounds are looked at until no doubt is left.
 
-So the law is the stated one, and no rounding decides anything.
+A choice is drawn by inversion, too. So the law is the stated one, and no rounding decides anything (docs/proofs.md,
+"Exact draws").
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,16 +109,33 @@ def _by_inversion(source: RandomSource, law: Law, size: int) -> Integers:
 def choose(source: RandomSource, exponents: Sequence[Fraction]) -> int:
     """One index, i with probability proportional to e^{exponents[i]}, exactly: the exponential mechanism.
 
-    An index is drawn uniformly and accepted with probability e^{exponents[i] − the largest}.
+    By inversion: the index at which the sum of the weights passes U times their total. How many bits are drawn, and how
+    often weights are looked at, does not depend on the exponents, which are secret as a rule.
     """
     if not exponents:
         raise ParameterError("A choice needs something to choose from.", code="parameter-range")
-    best, dice = max(exponents), _Dice(source)
-    while True:
-        index = dice.below(len(exponents))
-        lag = best - exponents[index]
-        if dice.decayed(lag.numerator, lag.denominator):
-            return index
+    best = max(exponents)
+    lags = [best - exponent for exponent in exponents]
+    digits = bits = 0
+    while bits < 64 * _WORD:
+        digits, bits = digits << _WORD | int(source.words(1)[0]), bits + _WORD
+        found = _passing(lags, digits, bits)
+        if found is not None:
+            return found
+    raise InternalError("the digits of a random number are all those of a bound")
+
+
+def _passing(lags: Sequence[Fraction], digits: int, bits: int) -> int | None:
+    """The first index whose sum of weights e^{−lag} surely exceeds U of the total; None if digits of U are missing."""
+    from flint import arb
+
+    with precision(bits + _DIGITS):
+        sums = list(accumulate((-arb(lag.numerator) / lag.denominator).exp() for lag in lags))
+        # U lies in [digits, digits + 1) · 2^−bits.
+        low, high = (sums[-1] * n * arb(2) ** -bits for n in (digits, digits + 1))
+        below = sum(1 for bound in sums[:-1] if bound <= low)
+        above = sum(1 for bound in sums[:-1] if bound >= high)
+    return below if below + above == len(sums) - 1 else None
 
 
 def _one_by_one(source: RandomSource, variance: Fraction, size: int) -> Integers:

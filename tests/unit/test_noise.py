@@ -1,5 +1,6 @@
 """Exact noise: its law against sums in fractions of e, its rare path, and broken twins that the test rejects."""
 
+import decimal
 import math
 from collections import Counter
 from fractions import Fraction
@@ -121,6 +122,36 @@ def test_a_choice_has_probabilities_in_proportion_to_powers_of_e():
     law = {i: w / sum(weights) for i, w in enumerate(weights)}
     assert far(observed, law) < 4
     assert far(observed, {i: law[(i + 1) % 4] for i in law}) > 4
+
+
+class Words:
+    """A source of words that are given."""
+
+    def __init__(self, *words):
+        self.given = list(words)
+
+    def words(self, number):
+        return np.array([self.given.pop(0) for _ in range(number)], dtype=np.uint64)
+
+
+def test_a_choice_is_the_one_that_its_bits_say():
+    """The digits around each bound, from sums of powers of e to 60 decimal places."""
+    exponents = [Fraction(0), Fraction(3, 2), Fraction(-1, 3), Fraction(-200), Fraction(1)]
+    with decimal.localcontext() as context:
+        context.prec = 60
+        weights = [(decimal.Decimal(e.numerator) / e.denominator).exp() for e in exponents]
+        bounds = [int(sum(weights[: i + 1]) / sum(weights) * 2**64) for i in range(4)]
+    for index, bound in enumerate(bounds[:3]):
+        assert noise.choose(Words(bound - 1), exponents) == index
+        # Beyond the bound; the fourth has next to no room.
+        assert noise.choose(Words(bound + 1), exponents) == (index + 1 if index < 2 else 4)
+        # On it, further digits decide.
+        assert noise.choose(Words(bound, 0), exponents) == index
+        assert noise.choose(Words(bound, 2**64 - 1), exponents) == (index + 1 if index < 2 else 4)
+    assert noise.choose(Words(0), exponents) == 0
+    assert noise.choose(Words(2**64 - 1), exponents) == 4
+    assert [noise.choose(Words(word), [Fraction(7)] * 2) for word in (2**63 - 1, 2**63)] == [0, 1]
+    assert noise.choose(Words(5), [Fraction(-9)]) == 0
 
 
 def test_powers_of_e():

@@ -142,8 +142,10 @@ class ViewsMechanism(
         return settled_again(certificate)
 
     def table_stem(self, section: Views) -> str | None:
-        """The synthetic table, if there is one."""
-        return "combined" if section.combine == "table" else None
+        """The synthetic table, if there is one. A CSV file has no metadata to say what it is, so its name does."""
+        if section.combine == "none":
+            return None
+        return "combined-synthetic" if section.output == "csv" else "combined"
 
     def beside_names(self, certificate: ViewsCertificate) -> Sequence[str]:
         """The views."""

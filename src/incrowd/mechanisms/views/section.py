@@ -72,6 +72,8 @@ class Views(ReleaseSection):
         choice = self.chosen
         if choice is not None and choice.columns > len(attributes) > 1:
             findings.append((("release", "choose", "columns"), "there are fewer columns than that"))
+        if self.views is not None and not self.views:
+            findings.append((("release", "views"), "lists no view: name one, or leave it out and views are chosen"))
         seen: set[frozenset[str]] = set()
         for number, view in enumerate(self.views or ()):
             place = ("release", "views", number)

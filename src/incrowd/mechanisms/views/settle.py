@@ -163,16 +163,21 @@ def _carried(section: Views, singles: int, views: int) -> ViewsPlan:
     plan = _worthwhile(section, singles, views)
     if plan is not None:
         return plan
-    low, high = 0, views  # low is carried, or nothing is
+    low, high = -1 if singles else 0, views  # low is carried, or not even the one-way tables are
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if _worthwhile(section, singles, middle) is not None else (low, middle)
+    if low >= 0:
+        beside = " beside the one-way tables" if singles else ""
+        remedy = f"It carries {low}{beside}; list fewer, or raise epsilon or delta."
+    else:
+        remedy = "It does not even carry the one-way tables; publish fewer columns, or raise epsilon or delta."
     raise UnreachableError(
         f"The budget does not carry {singles} one-way tables and {views} further views: they would show "
         + (f"crowds of {LARGEST_CROWD:,} and more only." if section.by == "crowd" else "next to nothing but noise."),
         code="views-too-many",
-        remedy=f"It carries {low} beside the one-way tables; list fewer, or raise epsilon or delta.",
-        details={"views": views, "carried": low},
+        remedy=remedy,
+        details={"views": views, "carried": max(low, 0)},
     )
 
 

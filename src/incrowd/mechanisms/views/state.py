@@ -61,7 +61,7 @@ def _statement(
         epsilon=plan.epsilon,
         delta=plan.delta,
         relation="add/remove",
-        in_words=in_words(plan),
+        in_words=in_words(plan, combined=settings.combine),
         grounds=grounds(plan),
     )
     mechanism = ViewsStatedMechanism(
@@ -154,12 +154,13 @@ def assumptions(settings: ViewsSettled) -> list[str]:
     ]
 
 
-def in_words(plan: ViewsPlan) -> str:
+def in_words(plan: ViewsPlan, *, combined: bool) -> str:
     """The promise as a sentence."""
+    and_table = ", and from the synthetic table that was made of them" if combined else ""
     return (
-        "Whatever anyone might conclude from all views together, and from the synthetic table that was made of them, "
-        f"the probability of that with any one person in the data is at most e^ε = {grown(plan.epsilon, 3)} times the "
-        f"probability without that person, plus δ = {plan.delta!r}; and the other way round."
+        f"Whatever anyone might conclude from all views together{and_table}, the probability of that with any one "
+        f"person in the data is at most e^ε = {grown(plan.epsilon, 3)} times the probability without that "
+        f"person, plus δ = {plan.delta!r}; and the other way round."
     )
 
 

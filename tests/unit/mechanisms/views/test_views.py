@@ -393,12 +393,12 @@ def test_bad_sections_are_refused(release, about):
         policy(f"epsilon: 1, delta: 1e-6, {release}")
 
 
-@pytest.mark.parametrize("by", ["crowd", "noise"])
-def test_more_views_than_the_budget_carries_are_refused_with_the_number_that_it_does(people, by):
+@pytest.mark.parametrize(("by", "epsilon"), [("crowd", 0.05), ("noise", 0.004)])
+def test_more_views_than_the_budget_carries_are_refused_with_the_number_that_it_does(people, by, epsilon):
     listed = [list(pair) for pair in itertools.combinations(["age", "sex", "job", "home"], 2)]
     with pytest.raises(UnreachableError, match="It carries") as refused:
-        api.release(people, policy(f"epsilon: 0.004, delta: 1e-6, by: {by}, views: {listed}"))
-    assert 0 <= refused.value.details["carried"] < 6
+        api.release(people, policy(f"epsilon: {epsilon}, delta: 1e-6, by: {by}, views: {listed}"))
+    assert 0 < refused.value.details["carried"] < 6
 
 
 def test_views_that_do_not_connect_are_combined_with_a_word(people):
@@ -430,3 +430,26 @@ def test_people_with_several_rows_are_refused(people):
 def test_names_of_files():
     assert file_names([("age",), ("age", "sex")]) == ["views/age.parquet", "views/age.sex.parquet"]
     assert file_names([("a/b",), ("c.d", "e")]) == ["views/001.parquet", "views/002.parquet"]
+
+
+def test_a_csv_file_says_by_its_name_that_it_is_synthetic(people, tmp_path):
+    api.release(people, policy("epsilon: 2, delta: 1e-5, by: noise, output: csv"), folder=tmp_path / "out")
+    assert (tmp_path / "out" / "combined-synthetic.csv").is_file()
+    assert api.verify(tmp_path / "out").valid
+
+
+def test_what_is_said_of_a_synthetic_table_only_if_there_is_one(people):
+    for combine in ("table", "none"):
+        made = api.release(people, policy(f"epsilon: 2, delta: 1e-5, by: noise, combine: {combine}"), rehearse=True)
+        assert ("synthetic" in made.certified.promise.in_words) == (combine == "table")
+
+
+def test_an_empty_list_of_views_is_refused():
+    with pytest.raises(PolicyError, match="lists no view"):
+        policy("epsilon: 1, delta: 1e-6, views: []")
+
+
+def test_a_budget_that_carries_no_one_way_tables_says_so(people):
+    with pytest.raises(UnreachableError) as error:
+        api.release(people, policy("epsilon: 0.0001, delta: 1e-9, by: noise"))
+    assert "does not even carry the one-way tables" in error.value.remedy
