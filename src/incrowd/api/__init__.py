@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from incrowd.api.ledger import ledger_accept_loss, ledger_add, ledger_budget, ledger_datasets, ledger_statement
 from incrowd.api.pages import (
+    belief_at_most,
     confirm,
     draw_column,
     draw_frontier,
@@ -20,7 +21,9 @@ from incrowd.api.pages import (
     edit_policy,
     find_files,
     mechanism_forms,
+    odds_at_most,
     plan_chart,
+    planners,
     policy_from_text,
     policy_levels,
     policy_outline,
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from incrowd.api.pages import Drawable
     from incrowd.auditing.audit import Audit as Audit
     from incrowd.auditing.requiring import RuleOutcome as RuleOutcome
     from incrowd.comparison import Compared as Compared
@@ -66,6 +70,9 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.base import Concern as Concern
     from incrowd.mechanisms.certificate import AnyCertificate as AnyCertificate
     from incrowd.mechanisms.estimates import Estimates as Estimates
+    from incrowd.mechanisms.planner import Planned as Planned
+    from incrowd.mechanisms.planner import Planner as Planner
+    from incrowd.mechanisms.planner import PlanOption as PlanOption
     from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
     from incrowd.mechanisms.sample.advice import Advice as Advice
     from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
@@ -99,6 +106,7 @@ __all__ = [
     "advise",
     "advise_sample",
     "audit",
+    "belief_at_most",
     "certificate_schema",
     "choose_privately",
     "collect",
@@ -129,12 +137,14 @@ __all__ = [
     "mechanism_forms",
     "minimised_measures",
     "named",
+    "odds_at_most",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
     "plan_sample",
     "plan_tree",
     "plan_views",
+    "planners",
     "policy_from_text",
     "policy_levels",
     "policy_outline",
@@ -238,7 +248,7 @@ def count_rows(data: Any, columns: Sequence[str] | None = None, **reading: Any) 
     return distinct_counts(open_source(data, **reading), columns)
 
 
-def save_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan | Compared | Advised, path: str | Path) -> Path:
+def save_chart(plan: Drawable | CrowdPlan | Planned | Compared | Advised, path: str | Path) -> Path:
     """Draw a plan's trade-off, a comparison, or advice, as an SVG file."""
     from incrowd.comparison import Compared
     from incrowd.comparison.advice import Advised

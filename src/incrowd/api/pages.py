@@ -6,14 +6,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from incrowd.core.errors import InputError
+from incrowd.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
-    from incrowd.mechanisms.pram.plan import PramPlan
-    from incrowd.mechanisms.sample.plan import SamplePlan
-    from incrowd.mechanisms.sampled_crowd.plan import Amplification
+    from incrowd.mechanisms.planner import Planned, Planner
     from incrowd.policy import Policy
     from incrowd.sources.profile import ColumnProfile
     from incrowd.theory.crowd import CrowdPlan, FrontierPoint
@@ -41,6 +39,20 @@ def mechanism_forms() -> dict[str, dict[str, Any]]:
     }
 
 
+def planners() -> dict[str, Planner]:
+    """What can be planned, by the names that the command line has for it."""
+    from incrowd.mechanisms.registry import planners
+
+    return planners()
+
+
+class Drawable(Protocol):
+    """A plan that draws its own trade-off."""
+
+    def chart(self) -> str:
+        """As an SVG document."""
+
+
 # --- pictures ---------------------------------------------------------------------------------------------------------
 
 
@@ -51,26 +63,28 @@ def style_sheet() -> str:
     return f"{page.style()}\n{svg.STYLE}\n{lattice_chart.STYLE}"
 
 
-def draw_plan(plan: CrowdPlan | Amplification | PramPlan | SamplePlan) -> str:
+def draw_plan(plan: Drawable | CrowdPlan | Planned) -> str:
     """A plan's trade-off as SVG, for a page that has `style_sheet`."""
     return _bare(plan_chart(plan))
 
 
-def plan_chart(plan: CrowdPlan | Amplification | PramPlan | SamplePlan) -> str:
+def plan_chart(plan: Drawable | CrowdPlan | Planned) -> str:
     """A plan's trade-off as an SVG document."""
-    from incrowd.mechanisms.pram.plan import PramPlan, draw_pram
-    from incrowd.mechanisms.sample.plan import SamplePlan, draw_sample
-    from incrowd.mechanisms.sampled_crowd.plan import Amplification, draw_amplification, draw_crowd_plan
+    from incrowd.mechanisms.planner import Planned
+    from incrowd.mechanisms.sampled_crowd.plan import draw_crowd_plan
+    from incrowd.theory.crowd import CrowdPlan
 
-    match plan:
-        case PramPlan():
-            return draw_pram(plan)
-        case SamplePlan():
-            return draw_sample(plan)
-        case Amplification():
-            return draw_amplification(plan)
-        case _:
-            return draw_crowd_plan(plan)
+    if isinstance(plan, CrowdPlan):  # theory draws nothing
+        return draw_crowd_plan(plan)
+    if not isinstance(plan, Planned):
+        return plan.chart()
+    if plan.draw is None:
+        raise ParameterError(
+            "There is nothing to draw for this plan.",
+            code="parameter-combination",
+            remedy="Leave the option out.",
+        )
+    return plan.draw()
 
 
 def draw_frontier(points: Sequence[FrontierPoint], plan: CrowdPlan) -> str:
@@ -104,6 +118,19 @@ def survival(size: int, k: int, beta: float) -> float:
     from incrowd.theory.crowd import survival
 
     return survival(size, k, beta)
+
+
+def odds_at_most(epsilon: float) -> float:
+    """e^ε, rounded up to three digits: what is said not to be exceeded is not."""
+    from incrowd.core.numbers import grown
+
+    return float(grown(min(epsilon, 700.0), 3))
+
+
+def belief_at_most(epsilon: float) -> float:
+    """What a belief of 50 to 50 becomes at most, under a promise of ε."""
+    odds = odds_at_most(epsilon)
+    return odds / (1 + odds)
 
 
 def print_number(value: float, digits: int = 4) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from incrowd.core.errors import InputError, PolicyError
 from incrowd.mechanisms.base import AnyMechanism
 from incrowd.mechanisms.generalization import GeneralizationMechanism
+from incrowd.mechanisms.planner import Planner
 from incrowd.mechanisms.pram import PramMechanism
 from incrowd.mechanisms.sample import SampleMechanism
 from incrowd.mechanisms.sampled_crowd import SampledCrowdMechanism
@@ -22,6 +23,11 @@ MECHANISMS: dict[str, AnyMechanism] = {
     "pram": PramMechanism(),
     "views": ViewsMechanism(),
 }
+
+
+def planners() -> dict[str, Planner]:
+    """What can be planned, by the names that the command line has for it."""
+    return {planner.name: planner for mechanism in MECHANISMS.values() for planner in mechanism.planners}
 
 
 def mechanism_named(name: str) -> AnyMechanism:

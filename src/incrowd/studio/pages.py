@@ -21,6 +21,10 @@ PAGES = {
 }
 
 
+OWN_PLANS = ("crowd", "pram", "sample")
+"""Planners with a page of their own; any other has a form made from its options."""
+
+
 @cache
 def _environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -34,6 +38,8 @@ def _environment() -> Any:
     )
     made.filters |= {"number": api.print_number, "percent": api.print_percent}
     made.globals |= {"pages": PAGES, "version": __version__, "mechanisms": json.dumps(api.mechanism_forms())}
+    made.globals["planners"] = [p for p in api.planners().values() if p.name in OWN_PLANS or not p.of_table]
+    made.globals["own_plans"] = OWN_PLANS
     return made
 
 

@@ -132,6 +132,7 @@ class Studio:
             Route("/plan/crowd", fragment(planning.crowd)),
             Route("/plan/pram", fragment(planning.pram)),
             Route("/plan/pram/picture", fragment(planning.pram_picture)),
+            Route("/plan/any", fragment(planning.solved)),
             Route("/plan/sample", self._posted(lambda asked: _html(planning.sample(asked))), methods=["POST"]),
             Route("/files", lambda r: _json(self.folders.listing(r.query_params.get("folder"), _kind(r)))),
             Route("/uploads", self._upload, methods=["POST"]),

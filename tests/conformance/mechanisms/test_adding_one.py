@@ -40,6 +40,7 @@ from __future__ import annotations
 
 from incrowd.mechanisms.base import Check, ComparedAs, ComparedSection, FormField, Made, Mechanism, all_columns
 from incrowd.mechanisms.described import Described
+from incrowd.mechanisms.planner import Planned, Planner, PlanOption
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates
 from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.threshold.section import Threshold
@@ -55,6 +56,16 @@ class ThresholdMechanism(Mechanism):
     certificate = Certificate[StatedPromise, ThresholdStated]
     described = (Described("limits.md", "a test", *["nothing"] * 13),)
     compared_as = ComparedAs("threshold", lambda epsilon, delta: "nothing", "The threshold promises nothing.")
+
+    planners = (
+        Planner(
+            "threshold",
+            "Threshold",
+            "How many people a k needs.",
+            (PlanOption("k", "The k.", "count", required=True),),
+            lambda k: Planned(k, {"people": k}, f"{k} people", section={"mechanism": "threshold", "k": k}),
+        ),
+    )
 
     def comparable(self, epsilon, delta, sizes, records):
         yield ComparedSection({"k": 2})
@@ -127,7 +138,10 @@ import json, shutil, sys
 from pathlib import Path
 import pandas as pd
 from incrowd import api
+from click.testing import CliRunner
+from incrowd.cli import incrowd as command
 from incrowd.policy import Policy
+from incrowd.studio import planning
 import runpy
 
 reference = runpy.run_path(sys.argv[2])
@@ -159,6 +173,8 @@ print(json.dumps({
     "form": api.mechanism_forms()["threshold"]["fields"],
     "compared": {one.mechanism: one.settings for one in compared.figures}["threshold"],
     "readme": "| [`threshold`](docs/limits.md) | a test |" in reference["mechanisms_for_whom"](),
+    "planned": json.loads(CliRunner().invoke(command, ["plan", "threshold", "--k", "7", "--json"]).output),
+    "studio": "7 people" in planning.solved({"planner": "threshold", "k": "7"}),
     "schema": "Threshold" in Policy.json_schema()["$defs"],
     "certificate": "ThresholdCertificate" in api.certificate_schema()["$defs"],
     "files": files(sys.argv[1]),
@@ -202,6 +218,8 @@ def test_one_folder_and_one_line(tmp_path):
         "form": [["k", "k"]],
         "compared": "k = 2",
         "readme": True,
+        "planned": {"people": 7},
+        "studio": True,
         "schema": True,
         "certificate": True,
         "files": ["certificate.json", "notes/k.txt", "report.html", "shown.parquet"],

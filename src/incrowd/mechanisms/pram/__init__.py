@@ -20,6 +20,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.pram.described import DESCRIBED
+from incrowd.mechanisms.pram.planner import PLANNERS
 from incrowd.mechanisms.pram.section import Pram
 from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramCertificate, PramStatement
 
@@ -58,6 +59,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
         "many records as stated; each record alone has the much larger local ε.",
     )
     described = DESCRIBED
+    planners = PLANNERS
     section = Pram
     certificate = PramCertificate
     claimed = (

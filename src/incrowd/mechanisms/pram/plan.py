@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from incrowd.core.errors import ParameterError, UnreachableError
-from incrowd.core.numbers import few_digits, number
+from incrowd.core.numbers import few_digits, number, number_down, number_up
+from incrowd.mechanisms.planner import Planned
 from incrowd.mechanisms.pram.blocks import as_drawn
 from incrowd.reports.svg import COLOURS, Axis, Line, Mark, line_chart
 from incrowd.theory._numbers import require_between, round_up
@@ -53,6 +55,10 @@ class PramPlan:
     relation: Relation = Relation.REPLACE_ONE
     rows_per_person: int = 1
     beta: float = 1.0
+
+    def chart(self) -> str:
+        """Its trade-off as an SVG document."""
+        return draw_pram(self)
 
 
 def plan_pram(
@@ -182,3 +188,29 @@ def largest_retention(sizes: Sequence[int], records: int, epsilon: float, delta:
         if rho and few_digits(central_epsilon(laws, records, delta).epsilon, 6, up=True) <= epsilon:
             return rho
     raise UnreachableError("No retention above 0 was found to keep the promise.", code="unreachable")
+
+
+def planned_pram(**given: Any) -> Planned:
+    """What `plan_pram` finds, for people."""
+    plan = plan_pram(**given)
+    rows = plan.rows_per_person
+    whose = "one record, randomised by its owner" if rows == 1 else f"all records of a person, up to {number(rows)}"
+    whom = "one record by another" if rows == 1 else f"{whose}; k is about each record"
+    sampled = [f"of a random sample: each record with probability β = {number(plan.beta, 6)}"] if plan.beta < 1 else []
+    return Planned(
+        plan,
+        asdict(plan),
+        f"Keep each value with probability ρ = {number(plan.rho, 6)}, else draw one of its domain",
+        (
+            *sampled,
+            f"{whose}: ε = {number_up(plan.epsilon_local)}",
+            f"linking a person to a record: at most 1 in k = {number_down(plan.k)}",
+            (
+                f"the shuffled table of {number(plan.records)}: ε = {number_up(plan.central.epsilon)}, "
+                f"δ = {number(plan.central.delta)} ({plan.central.bound})"
+            ),
+            f"all for replacing {whom}",
+        ),
+        draw=lambda: draw_pram(plan),
+        section={"mechanism": "pram", "rho": plan.rho, "delta": plan.central.delta},
+    )

@@ -21,6 +21,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.sample.described import DESCRIBED
+from incrowd.mechanisms.sample.planner import PLANNERS
 from incrowd.mechanisms.sample.section import Sample
 from incrowd.mechanisms.sample.stated import (
     SampleCertificate,
@@ -64,6 +65,7 @@ class SampleMechanism(
         "looking at the table. With probability δ the sample keeps nothing of it. It is the weakest of all.",
     )
     described = DESCRIBED
+    planners = PLANNERS
     section = Sample
     certificate = SampleCertificate
     claimed = (

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain, zip_longest
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.errors import InternalError
+from incrowd.core.numbers import count, number, percent
 from incrowd.domain import Categories, Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.mechanisms.planner import Planned, PlanTable
+from incrowd.mechanisms.sample.plan import SamplePlan
 from incrowd.sources.observed import natural_order
 from incrowd.theory import sampling
 
@@ -417,3 +421,54 @@ def _rarest(table: Histogram, shares: Floats) -> tuple[Blame, ...]:
         )
         for i in order
     )
+
+
+_SHOWN = 14  # steps
+
+
+def advised(table: Histogram, scales: Mapping[str, Scale], answer: Planned) -> Planned:
+    """Advice about a plan, for people. For the publisher's eyes only."""
+    plan = answer.answer
+    if not isinstance(plan, SamplePlan):
+        raise InternalError("advice was asked about another mechanism's plan")
+    found = advise(table, scales, epsilon=plan.epsilon, delta=plan.delta, rows_unknown=plan.rows_unknown)
+    lines = []
+    for blame in found.by_size:
+        if blame.share >= 0.001:
+            alike = number(blame.low) if blame.low == blame.high else f"{number(blame.low)} to {number(blame.high)}"
+            which = "one record has alone" if blame.high == 1 else f"{alike} records share"
+            lines.append(f"{number(blame.rows)} distinct rows that {which}: {percent(blame.share)} of the risk")
+    for blame in found.by_value:
+        ((column, value),) = blame.values.items()
+        what = "missing" if value is None else f"'{value}'"
+        lines.append(
+            f"{column} {what} ({count(blame.records, 'record', 'records')}): {percent(blame.share)} of the risk"
+        )
+    tables = [
+        PlanTable(
+            ("column", "do this", "in the policy", "distinct rows", "rate", "gain"),
+            [
+                (
+                    step.column,
+                    step.what,
+                    step.how,
+                    number(step.distinct),
+                    number(step.rate, 3),
+                    f"× {number(step.rate / found.rate, 3)}",
+                )
+                for step in steps
+            ],
+            title,
+            words=3,
+        )
+        for title, steps in (
+            ("do this, and the rate becomes", found.steps[:_SHOWN]),
+            ("one after the other, dropping no column", found.path if len(found.path) > 1 else ()),
+        )
+        if steps
+    ]
+    closing = f"{number(found.left_out)} more were not tried, for want of time." if found.left_out else ""
+    if not found.steps:
+        closing = "Nothing that was tried would raise it."
+    title = "For your eyes only: what makes the rate small"
+    return Planned(found, {"advice": asdict(found)}, title, tuple(lines), tuple(tables), closing)

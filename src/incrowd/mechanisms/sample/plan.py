@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from incrowd.core.errors import ParameterError, UnreachableError
+from incrowd.core.numbers import number, number_down, number_up
+from incrowd.mechanisms.planner import Planned
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory.profile import Relation
 from incrowd.theory.sampling import ValueClasses
@@ -55,6 +57,10 @@ class SamplePlan:
     def relation(self) -> str:
         """Tables of the same size that differ in `rows_unknown` rows."""
         return Relation.REPLACE_ONE.value if self.rows_unknown == 1 else f"replace-{self.rows_unknown}"
+
+    def chart(self) -> str:
+        """Its trade-off as an SVG document."""
+        return draw_sample(self)
 
 
 def plan_sample(
@@ -140,4 +146,63 @@ def draw_sample(plan: SamplePlan) -> str:
         Axis("δ, the probability of a telling sample", log=True, low=plan.delta / 100, high=1.0),
         [Line("exact", rates, deltas)],
         marks,
+    )
+
+
+INTERNAL = "For the publisher's eyes only: every number here was found by looking at the table, and none is covered."
+
+
+def planned_sample(
+    counts: ArrayLike,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    rate: float | None = None,
+    planned_rate: float | None = None,
+    rows_unknown: int | None = None,
+    curve_points: int = 40,
+) -> Planned:
+    """What `plan_sample` finds, for people. A planned rate beside ε and δ is held against the largest."""
+    plan = plan_sample(
+        counts,
+        epsilon=epsilon,
+        delta=delta,
+        rate=rate,
+        rows_unknown=1 if rows_unknown is None else rows_unknown,
+        curve_points=curve_points,
+    )
+    payload = asdict(plan) | {"relation": plan.relation, "internal": INTERNAL}
+    rows = "one row" if plan.rows_unknown == 1 else f"any {number(plan.rows_unknown)} rows"
+    lines = [
+        (
+            f"then, but for a probability of δ = {number_up(plan.delta)}, changing {rows} changes the sample's "
+            f"likelihood at most {number_up(1 + plan.epsilon)}-fold"
+        )
+    ]
+    if not plan.exact and rate is None:
+        lines.append(f"the largest rate lies between this and {number_up(plan.rate_at_most)}")
+    if plan.theorem is None:
+        lines.append("by the paper's theorem: no rate")
+    else:
+        lines.append(
+            f"by the paper's theorem: {number_down(plan.theorem.rate, 3)}, with {number(plan.theorem.rare)} rare rows"
+        )
+    lines.append(
+        f"of {number(plan.distinct)} distinct rows {number(plan.classes.rare)} are rare, "
+        f"{number(plan.classes.infrequent)} infrequent, {number(plan.classes.common)} common"
+    )
+    lines.append("a statement about this table alone, for replacing rows; weaker than differential privacy")
+    if planned_rate is not None:
+        kept = planned_rate <= plan.rate
+        payload["planned"] = {"rate": planned_rate, "kept": kept}
+        verdict = "keeps the promise" if kept else "does not keep it: the release will be refused"
+        lines.append(f"the planned rate, {number(planned_rate)}, {verdict}")
+    return Planned(
+        plan,
+        payload,
+        f"Sample each row with probability {number_down(plan.rate)}",
+        tuple(lines),
+        draw=lambda: draw_sample(plan),
+        section={"mechanism": "sample", "epsilon": plan.epsilon, "delta": plan.delta},
+        internal=INTERNAL,
     )

@@ -22,6 +22,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.sampled_crowd.described import DESCRIBED
+from incrowd.mechanisms.sampled_crowd.planner import PLANNERS
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdCertificate,
@@ -79,6 +80,7 @@ class SampledCrowdMechanism(
     )
     described = DESCRIBED
     weights = False
+    planners = PLANNERS
     section = SampledCrowd
     certificate = CrowdCertificate
     claimed = (

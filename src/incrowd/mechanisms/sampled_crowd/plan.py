@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from incrowd.core.numbers import number
+from incrowd.core.errors import ParameterError
+from incrowd.core.numbers import number, number_up
+from incrowd.mechanisms.planner import Planned, PlanTable
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
-from incrowd.theory.crowd import CrowdPlan, CrowdProfile, FrontierPoint, left_after, paper_delta
+from incrowd.theory.crowd import CrowdPlan, CrowdProfile, FrontierPoint, frontier, left_after, paper_delta
+from incrowd.theory.crowd import plan as plan_crowd
 from incrowd.theory.profile import Relation, amplify
+
+if TYPE_CHECKING:
+    from incrowd.mechanisms.sampled_crowd.tree.plan import TreePlan
 
 
 @dataclass(frozen=True)
@@ -24,6 +29,10 @@ class Amplification:
     from_beta: float
     to_beta: float
     relation: Relation = Relation.ADD_REMOVE
+
+    def chart(self) -> str:
+        """Its trade-off as an SVG document."""
+        return draw_amplification(self)
 
 
 def plan_amplify(*, epsilon: float, delta: float, from_beta: float, to_beta: float) -> Amplification:
@@ -75,6 +84,8 @@ def draw_frontier(points: Sequence[FrontierPoint], plan: CrowdPlan) -> str:
 
 
 def draw_amplification(plan: Amplification) -> str:
+    import numpy as np
+
     rates = np.geomspace(min(plan.to_beta, plan.from_beta) / 10, plan.from_beta, 60)
     curve = [amplify(plan.from_epsilon, plan.from_delta, plan.from_beta, float(r))[0] for r in rates]
     return line_chart(
@@ -84,3 +95,137 @@ def draw_amplification(plan: Amplification) -> str:
         [Line("Theorem 1", [float(r) for r in rates], curve)],
         [Mark(plan.to_beta, plan.epsilon, f"ε = {plan.epsilon:.4g}")],
     )
+
+
+# --- for people -------------------------------------------------------------------------------------------------------
+
+
+def planned_crowd(
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    k: int | None = None,
+    beta: float | None = None,
+    selection_epsilon: float = 0.0,
+    rows_per_person: int = 1,
+    tree: bool = False,
+    choice_rho: float | None = None,
+) -> Planned:
+    """Three of ε, δ, k and β give the fourth; or what a tree costs."""
+    if tree or choice_rho is not None:
+        if epsilon is None or delta is None or k is not None or selection_epsilon or rows_per_person != 1:
+            raise ParameterError(
+                "A tree goes with epsilon and delta, and with beta and choice_rho, no other.",
+                code="parameter-combination",
+                remedy="Leave the other options out.",
+            )
+        from incrowd.mechanisms.sampled_crowd.tree.plan import plan_tree
+
+        return _tree(plan_tree(epsilon=epsilon, delta=delta, beta=beta, rho=choice_rho))
+    plan = plan_crowd(
+        epsilon=epsilon,
+        delta=delta,
+        k=k,
+        beta=beta,
+        selection_epsilon=selection_epsilon,
+        rows_per_person=rows_per_person,
+    )
+    points = frontier(max(0.0, plan.epsilon - selection_epsilon), plan.delta, rows_per_person=rows_per_person)
+    rows = plan.rows_per_person
+    whom = "one record" if rows == 1 else f"a person with at most {number(rows)} rows"
+    return Planned(
+        plan,
+        asdict(plan) | {"relation": Relation.ADD_REMOVE.value, "frontier": [asdict(point) for point in points]},
+        f"Sample each record with probability {number(plan.beta, 6)}, publish crowds of {number(plan.k)} or more",
+        (
+            f"promises ε = {number_up(plan.epsilon, 6)}, δ = {number_up(plan.delta, 3)} for adding or removing {whom}",
+            *(
+                [f"of which ε₁ = {number(plan.selection_epsilon)} pays for choosing the mapping on the full table"]
+                if plan.selection_epsilon
+                else []
+            ),
+            _by_the_paper(plan),
+        ),
+        (
+            PlanTable(
+                ("β", "k", "k/β", "k by Theorem 5"),
+                [
+                    (
+                        number(point.beta),
+                        _count(point.k),
+                        _count(None if point.k is None else round(point.k / point.beta)),
+                        _count(point.paper_k),
+                    )
+                    for point in points
+                ],
+                "the same promise at other rates",
+            ),
+        ),
+        f"About k/β {'people' if rows == 1 else 'rows'} make a crowd that is published as often as not: the least k/β "
+        "shows the smallest groups, a larger β more of everyone in them.",
+        lambda: draw_crowd_plan(plan),
+        {"mechanism": "sampled_crowd", "epsilon": plan.epsilon, "delta": plan.delta, "k": plan.k, "beta": plan.beta}
+        | ({"selection_epsilon": selection_epsilon} if selection_epsilon else {}),
+    )
+
+
+def _by_the_paper(plan: CrowdPlan) -> str:
+    if plan.rows_per_person > 1:
+        return "Theorem 5 of the paper speaks of people with one row"
+    if plan.paper is None:
+        return "Theorem 5 of the paper does not cover this rate: it needs ε ≥ −ln(1−β)"
+    needed = "no k up to the limit" if plan.paper.k is None else f"k = {number(plan.paper.k)}"
+    return f"by Theorem 5 of the paper: δ = {number_up(plan.paper.delta, 3)} at this k, or {needed} for this δ"
+
+
+def _tree(plan: TreePlan) -> Planned:
+    return Planned(
+        plan,
+        asdict(plan),
+        f"Choose a tree with ρ = {number(plan.rho)}, sample each record with probability {number(plan.beta, 6)}, "
+        f"publish crowds of {number(plan.k)} or more",
+        (
+            (
+                f"promises ε = {number_up(plan.epsilon, 6)}, δ = {number_up(plan.delta, 3)} for adding or removing one "
+                "record"
+            ),
+            f"without a choice, crowds of {number(plan.k_without)} would be enough at this rate",
+        ),
+        closing=f"About {number(round(plan.k / plan.beta))} people make a box that is published as often as not; the "
+        f"tree aims at {number(plan.box)} or more. {_first_split(plan)}",
+        section={
+            "mechanism": "sampled_crowd",
+            "recoding": "tree",
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "beta": plan.beta,
+            "choice_rho": plan.rho,
+        },
+    )
+
+
+def _first_split(plan: TreePlan) -> str:
+    if plan.least_records is None:
+        return "No table of a usual size has enough records for a single split: raise ε, δ or ρ."
+    return f"The first split needs about {number(plan.least_records)} records."
+
+
+def planned_amplification(*, epsilon: float, delta: float, from_beta: float, to_beta: float) -> Planned:
+    """What a promise becomes at a lower rate."""
+    plan = plan_amplify(epsilon=epsilon, delta=delta, from_beta=from_beta, to_beta=to_beta)
+    return Planned(
+        plan,
+        asdict(plan),
+        f"At sampling rate {number(plan.to_beta)}: ε = {number_up(plan.epsilon, 6)}, δ = {number_up(plan.delta, 3)}",
+        (
+            (
+                f"from ε = {number(plan.from_epsilon)}, δ = {number(plan.from_delta)} at rate "
+                f"{number(plan.from_beta)}, for adding or removing one record (Theorem 1)"
+            ),
+        ),
+        draw=lambda: draw_amplification(plan),
+    )
+
+
+def _count(value: int | None) -> str:
+    return "—" if value is None else number(value)

@@ -20,6 +20,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.views.described import DESCRIBED
+from incrowd.mechanisms.views.planner import PLANNERS
 from incrowd.mechanisms.views.section import Views
 from incrowd.mechanisms.views.stated import (
     ViewsCertificate,
@@ -68,6 +69,7 @@ class ViewsMechanism(
     )
     described = DESCRIBED
     weights = False
+    planners = PLANNERS
     section = Views
     certificate = ViewsCertificate
     claimed = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
+from incrowd.core.numbers import number
+from incrowd.mechanisms.planner import Planned, PlanTable
 from incrowd.mechanisms.views.section import Choose
 from incrowd.mechanisms.views.settle import SINGLE_SHARE, rounds_of
 from incrowd.theory._numbers import require_between, require_count
@@ -134,3 +136,38 @@ def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, 
         middle = (low + high) // 2
         low, high = (middle, high) if enough(middle) else (low, middle)
     return low
+
+
+def planned_views(**given: Any) -> Planned:
+    """What `plan_views` finds, for people."""
+    plan = plan_views(**given)
+    payload = asdict(plan)
+    for written, option in zip(payload["options"], plan.options, strict=True):
+        written["choose"] = option.choose.model_dump()
+    crowds = plan.by == "crowd"
+    rows = []
+    for place, option in enumerate(plan.options):
+        if place == 0:
+            rows.append(_row("one-way tables", plan.columns, option.single))
+        what = f"{'pairs' if option.choose.columns == 2 else 'triples'}, {option.choose.how}"
+        rows.append(_row(what, option.views, option.view))
+    drawn = ("β", "k", "k/β") if crowds else ("standard deviation",)
+    groups = "cells" if crowds else "counts, by two standard deviations,"
+    return Planned(
+        plan,
+        payload,
+        f"{number(plan.columns)} one-way tables and {number(plan.views)} pairs along a tree keep "
+        f"ε = {number(plan.epsilon)}, δ = {number(plan.delta)}",
+        tables=(PlanTable(("views", "how many", *drawn, "cells of a view"), rows, words=1),),
+        closing=f"Up to {number(plan.carried)} pairs are carried, in which {groups} of one in 100 of "
+        f"{number(plan.rows)} people show. A view with more cells than the last column says shows its larger ones.",
+        section={"mechanism": "views", "epsilon": plan.epsilon, "delta": plan.delta, "by": plan.by},
+    )
+
+
+def _row(what: str, times: int, step: ViewsStep) -> tuple[str, ...]:
+    if step.k is not None and step.beta is not None:
+        drawn = [number(step.beta), number(step.k), number(round(step.people))]
+    else:
+        drawn = [number(step.standard_deviation or 0.0, 3)]
+    return (what, number(times), *drawn, number(step.cells))

@@ -160,9 +160,29 @@ async function count(kind, title) {
   }
 }
 
+// --- any other planner: a form made from its options ---
+
+function plain(form) {
+  const place = $(`${form.id}-results`);
+  return debounce(latest(async (signal) => {
+    try {
+      const query = new URLSearchParams({ ...Object.fromEntries(new FormData(form)), planner: form.dataset.planner });
+      fill(place, await ask(`/plan/any?${query}`, { signal }));
+      $(`${form.id}-status`).textContent = place.querySelector("h2").textContent;
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      showError(place, error);
+    }
+  }), 200);
+}
+
 // --- everything together ---
 
 const forms = { crowd, pram, sample };
+for (const form of document.querySelectorAll("form[data-planner]")) {
+  forms[form.id] = plain(form);
+  form.addEventListener("input", forms[form.id]);
+}
 for (const [id, changed] of Object.entries(forms)) {
   for (const element of $(id).querySelectorAll("[data-dial]")) dials.set(element.dataset.dial, dial(element, changed));
   $(id).addEventListener("change", changed);
@@ -189,24 +209,14 @@ $("figures").addEventListener("click", async () => {
   $("figures").disabled = false;
 });
 
-function use(id, release) {
+// What a plan would say in the policy stands beside its answer.
+for (const id of Object.keys(forms)) {
   $(`use-${id}`).addEventListener("click", () => {
-    const place = $(`${id}-results`);
-    if (!place.querySelector("[data-answer]")) return;
-    desk.set({ planned: release(answerIn(place)) });
-    $(`use-${id}-said`).textContent = "It is ready for the policy: see Data and policy.";
+    const found = $(`${id}-results`).querySelector("[data-section]");
+    $(`use-${id}-said`).textContent = found ? "It is ready for the policy: see Data and policy." : "It is no section of a policy.";
+    if (found) desk.set({ planned: JSON.parse(found.dataset.section) });
   });
 }
-const text = (value) => String(value); // to the last digit: what is rounded might not keep its promise
-use("crowd", (a) => {
-  const part = Number($("selection").value);
-  return {
-    mechanism: "sampled_crowd", epsilon: text(a.epsilon), delta: text(a.delta), k: String(a.k), beta: text(a.beta),
-    ...(part ? { selection_epsilon: text(part) } : {}),
-  };
-});
-use("pram", (a) => ({ mechanism: "pram", rho: text(a.rho), delta: text(a.delta) }));
-use("sample", (a) => ({ mechanism: "sample", epsilon: text(a.epsilon), delta: text(a.delta) }));
 
 const started = new Set();
 tabs(document.querySelector('[role="tablist"]'), (name) => {
