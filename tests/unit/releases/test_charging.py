@@ -229,7 +229,7 @@ def test_before_the_charge_nothing_is_said_to_be_charged(people, policy, tmp_pat
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("incrowd.releases.driver.count_people_or_rows", stop)
+    monkeypatch.setattr("incrowd.releases.driver._count_asked", stop)
     arguments = ["release", str(policy), "-o", str(tmp_path / "out"), "--data", str(tmp_path / "people.csv")]
     assert run(command, [*arguments, "--new-ledger"]) == 130
     assert capsys.readouterr().err.strip().endswith("incrowd: stopped. Nothing was written.")
