@@ -23,7 +23,7 @@ from incrowd.drafting.guessing import ColumnDraft, DraftLine, bucket, guess
 from incrowd.drafting.people import PeopleDraft, whose
 from incrowd.drafting.sizing import Fitting, chosen, fitting, nearly_constant
 from incrowd.drafting.writing import write
-from incrowd.hierarchy import codings
+from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.policy import Policy, without_password
 from incrowd.policy.reading import MARK
 from incrowd.sources import Source, open_source
@@ -44,6 +44,12 @@ _CONFIRM = (
 )
 _ROLES = "quasi: others may know it of a person; sensitive: others want to know it; drop: never published."
 _PART = "Lists may lack values that few have, and ranges their ends."
+_FEW_VALUES, _PER_VALUE = 100, 30  # values of a column that views always tell; people for each value if there are more
+_VIEWS = (
+    "this size carries about {} of them. So tables of a few columns each are proposed, and a synthetic table made of "
+    "these, whose rows are nobody's. If users need records of people, drop columns until so many are left, and take "
+    "mechanism: sampled_crowd with recoding: tree."
+)
 _CROWDS = (
     "Every further column makes the crowds smaller: columns are then hidden, or people left out. Fix how fine a column "
     "must stay with level: (0 is as it is), otherwise it may be hidden for the sake of others."
@@ -156,17 +162,27 @@ def draft(
     reading["decimal"] = "," if read.decimal == "," and kept & read.commas else None
     spellings = {text for c in read.columns if c.kind == "text" and c.name in kept for text in c.spellings}
     shown = None if engine is None else without_token(engine)
-    text = write(
-        columns,
-        [(decision.column, decision.question) for decision in decisions],
-        title=title,
-        data=where | {key: value for key, value in reading.items() if value is not None},
-        missing_values=sorted({"", *spellings}),
-        delta_exponent=max(_LEAST_EXPONENT, len(str(found.drawn_from or found.rows)) + 1),
-        people=whose_rows,
-        engine=shown,
-    )
-    _require_usable(text, Path() if target is None else target.parent)
+
+    def written_with(columns: Sequence[ColumnDraft]) -> str:
+        return write(
+            columns,
+            [(decision.column, decision.question) for decision in decisions],
+            title=title,
+            data=where | {key: value for key, value in reading.items() if value is not None},
+            missing_values=sorted({"", *spellings}),
+            delta_exponent=max(_LEAST_EXPONENT, len(str(people)) + 1),
+            people=whose_rows,
+            engine=shown,
+            way=fit.way,
+        )
+
+    base = Path() if target is None else target.parent
+    text = written_with(columns)
+    coded = _usable(text, base)
+    if fit.way == "views":
+        columns = tuple(_at_level(column, coded.get(column.name), people) for column in columns)
+        text = written_with(columns)
+        _usable(text, base)
     written = None if target is None else write_whole(target, text.encode())
     return Draft(text, written, columns, decisions, read.columns, shown, whose_rows)
 
@@ -365,7 +381,12 @@ def _decisions(
     if table.drawn_from is not None:
         whole.insert(1, f"Only {table.rows:,} of {table.drawn_from:,} records were looked at. {_PART}")
     spare = [column.name for column in columns if column.instead]
-    if spare or kept > fit.columns:
+    if fit.way == "views":
+        others = f" More than {kept} columns would be too many even so ({_listed(spare)})." if spare else ""
+        whole.append(
+            f"One table of {kept + len(spare)} columns would be too thin: {_VIEWS.format(fit.columns)}{others}"
+        )
+    elif spare or kept > fit.columns:
         about = f"a table of this size carries about {fit.columns} of the {kept + len(spare)} columns"
         others = f" Those that seem to tell least are left out ({_listed(spare)}): swap as you need." if spare else ""
         whole.append(f"Drop what users do not need: {about}.{others} {_CROWDS}")
@@ -387,12 +408,24 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
-def _require_usable(text: str, base: Path) -> None:
-    """A draft that is no policy would be a bug."""
+def _usable(text: str, base: Path) -> dict[str, CodedAttribute]:
+    """The published columns of a draft; one that is no policy would be a bug."""
     try:
-        codings(Policy.from_text(text, base))
+        return {attribute.name: attribute for attribute in codings(Policy.from_text(text, base))}
     except InputError as error:
         raise InternalError(f"A draft was made that is no policy ({error.code}).") from None
+
+
+def _at_level(column: ColumnDraft, coded: CodedAttribute | None, people: int) -> ColumnDraft:
+    """A column of views at the finest level whose values are not lost in noise; as it is if it has no such level."""
+    if coded is None:
+        return column
+    sizes = [len(level.labels) for level in coded.hierarchy.levels]
+    level = next((number for number, size in enumerate(sizes) if size <= max(_FEW_VALUES, people / _PER_VALUE)), 0)
+    if level == 0 or sizes[level] == 1:
+        return column
+    note = f"{sizes[level]:,} groups: its {sizes[0]:,} values would be lost in noise"
+    return replace(column, lines=(*column.lines, DraftLine("level", level, note)))
 
 
 __all__ = ["ColumnDraft", "Decision", "Draft", "draft"]

@@ -1,6 +1,7 @@
-"""How much a table of some size carries, and which of its columns to keep.
+"""How much a table of some size carries, how to publish it, and which of its columns to keep.
 
-`fitting` is the one place that decides it. Its numbers are those of sampled crowds at the drafted promise.
+`fitting` is the one place that decides it. Its numbers are those of sampled crowds at the drafted promise; which way
+suits which width follows from the benchmarks (docs/choosing.md says why).
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from incrowd.drafting.guessing import ColumnDraft
 from incrowd.sources import meaning
@@ -16,6 +18,8 @@ from incrowd.sources.profile import ColumnProfile
 _CROWD = 100  # people, of which a crowd is published nearly always if the promise is the drafted one
 _VALUES = 3  # of a column that crowds are to be told apart by
 _LEAST = 2  # columns that are proposed in any case
+_FLAT = 3  # columns at most that one level each suits: with more, a tree of boxes keeps more of every table
+_WIDEST = 20  # columns whose pairs views can still tell
 _ALIKE = 1.25  # as much as independent columns may tell: those of people are alike in part
 _SPARE = 2  # columns that may be hidden for the sake of others, since nobody knows beforehand which
 _CONSTANT = 0.95  # of the records hold one value: there is hardly anything to tell
@@ -25,28 +29,36 @@ _SENSITIVE = 2  # columns of this role that come before others
 _USUAL = {"sex": 2.0, "age": 2.0, "birth": 2.0, "year": 0.5, "zip": 0.5}
 
 
+Way = Literal["lattice", "tree", "views"]
+"""How to publish a table: one level per column, a tree of boxes, or views of a few columns each."""
+
+
 @dataclass(frozen=True)
 class Fitting:
     """What suits a table.
 
     Attributes:
-        mechanism: how to publish it.
+        way: how to publish it.
         columns: how many columns leave crowds that are large enough to be published.
         proposed: how many columns are proposed at most.
         bits: how much these may tell together, each as coarse as it can be made short of being hidden.
     """
 
-    mechanism: str
+    way: Way
     columns: int
     proposed: int
     bits: float
 
 
 def fitting(people: int, columns: int) -> Fitting:
-    """Which mechanism and how many columns suit a table of so many people and columns."""
+    """Which way and how many columns suit a table of so many people and columns."""
     crowds = max(people / _CROWD, 1)
     carried = max(_LEAST, round(math.log(crowds, _VALUES)))
-    return Fitting("sampled_crowd", carried, min(columns, carried + _SPARE), _ALIKE * math.log2(crowds))
+    if columns <= _FLAT or carried <= _LEAST:
+        return Fitting("lattice", carried, min(columns, carried + _SPARE), _ALIKE * math.log2(crowds))
+    if columns <= carried:
+        return Fitting("tree", carried, columns, math.inf)
+    return Fitting("views", carried, min(columns, _WIDEST), math.inf)
 
 
 def chosen(columns: Sequence[ColumnDraft], profiles: Mapping[str, ColumnProfile], fit: Fitting) -> Collection[str]:

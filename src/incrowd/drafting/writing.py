@@ -14,6 +14,7 @@ import yaml
 
 from incrowd.drafting.guessing import LONGEST_NAME, ColumnDraft
 from incrowd.drafting.people import PeopleDraft
+from incrowd.drafting.sizing import Way
 from incrowd.policy.reading import MARK
 from incrowd.sources.profile import COMMON
 
@@ -38,6 +39,7 @@ def write(
     delta_exponent: int,
     people: PeopleDraft | None = None,
     engine: str | None = None,
+    way: Way = "lattice",
 ) -> str:
     """The text of the policy.
 
@@ -50,6 +52,7 @@ def write(
         delta_exponent: delta is ten to the power of minus this.
         people: whose the rows seem to be.
         engine: what reads the table, which a release must be told again; it holds no token.
+        way: how to publish it.
     """
     with_engine = "" if engine is None else f" --engine {shlex.quote(engine)}"
     out = [*_comment(_HEAD.format(of=f" for {scalar(title)}" if title else "", engine=with_engine)), "#"]
@@ -74,7 +77,7 @@ def write(
     for column in columns:
         out += [*_attribute(column), ""]
     out += _people(people)
-    return "\n".join([*out, *_ending(title, delta_exponent)]) + "\n"
+    return "\n".join([*out, *_ending(title, delta_exponent, way)]) + "\n"
 
 
 def _people(people: PeopleDraft | None) -> list[str]:
@@ -182,15 +185,37 @@ def _comment(text: str, hanging: int = 0) -> list[str]:
     )
 
 
-def _ending(title: str | None, delta_exponent: int) -> list[str]:
+_MECHANISM = {
+    "lattice": "sampled_crowd # a sample; docs/choosing.md has other ways, which keep every record",
+    "tree": "sampled_crowd # a sample; docs/choosing.md has other ways, which keep every record",
+    "views": "views # counts of a few columns at a time, and a synthetic table; docs/choosing.md says when and why",
+}
+_FOUND = "  # beta, the share of people who are sampled, and k, the least crowd that is published, are found to suit."
+_CHOICE = {
+    "lattice": [
+        "  selection_epsilon: 0.2 # the part of epsilon that pays for choosing how coarse each column becomes",
+        _FOUND,
+    ],
+    "tree": [
+        "  recoding: tree # groups are shown each as finely as they bear; one level per column: docs/choosing.md",
+        "  splits: binary # also cut points and unions beyond the hierarchies; hierarchy: only what these have",
+        _FOUND,
+    ],
+    "views": [
+        "  by: noise # everybody counts, with noise; crowd: only crowds of a sample",
+        "  choose: {how: adaptive} # pairs of columns, chosen privately where the views so far say least",
+    ],
+}
+
+
+def _ending(title: str | None, delta_exponent: int, way: Way) -> list[str]:
     people = f"{10 ** (delta_exponent - 1):,}"
     return [
         "release:",
-        "  mechanism: sampled_crowd # a sample; docs/choosing.md has other ways, which keep every record",
+        f"  mechanism: {_MECHANISM[way]}",
         "  epsilon: 2 # the promise: the smaller, the stricter",
         f"  delta: 1.0e-{delta_exponent} # {MARK} well below one over the number of people; fits up to {people}",
-        "  selection_epsilon: 0.2 # the part of epsilon that pays for choosing how coarse each column becomes",
-        "  # beta, the share of people who are sampled, and k, the least crowd that is published, are found to suit.",
+        *_CHOICE[way],
         "  output: parquet",
         "",
         "# To keep account of what all releases of this table spend together:",

@@ -301,6 +301,31 @@ def test_the_larger_the_table_the_more_it_carries():
     assert all(fitting(people, 100).proposed >= fitting(people, 100).columns for people in (10, 10**9))
 
 
+@pytest.mark.parametrize(
+    ("people", "columns", "way"),
+    [(30_000, 3, "lattice"), (30_000, 5, "tree"), (30_000, 9, "views"), (1_000_000, 8, "tree"), (500, 9, "lattice")],
+)
+def test_which_way_suits_follows_from_width_and_size(people, columns, way):
+    fit = fitting(people, columns)
+    assert fit.way == way
+    assert fit.proposed == (columns if way != "lattice" else min(columns, fit.columns + 2))
+
+
+def test_a_draft_proposes_a_tree_where_the_table_carries_all_columns(tmp_path):
+    chance = random.Random(8)
+    columns = {name: [chance.choice("abcd") for _ in range(20_000)] for name in ("one", "two", "three", "four")}
+    made = draft(pa.table(columns), tmp_path / "tree.yaml")
+    policy = Policy.from_file(made.path)
+    assert (policy.release.mechanism, policy.release.recoding, policy.release.splits) == (
+        "sampled_crowd",
+        "tree",
+        "binary",
+    )
+    assert len(policy.published) == 4
+    release = api.release(pa.table(columns), policy, rehearse=True)
+    assert len(release.to_pandas()) > 0.1 * 20_000
+
+
 def test_of_a_hundred_columns_those_are_proposed_that_the_table_carries(tmp_path):
     chance = random.Random(8)
     rows = 9000

@@ -419,7 +419,7 @@ def test_many_columns_are_a_decision():
     few, _, _ = drafted(a=again("x", "y"))
     many, _, _ = drafted(**{f"c{i}": again("x", "y") for i in range(10)})
     assert len(many.decisions) == len(few.decisions) + 1
-    for people, carried in {30: "about 2 of the 11", 12_500: "about 5 of the 11"}.items():
+    for people, carried in {30: "about 2 of the 11", 12_500: "carries about 5 of them"}.items():
         made, _, _ = drafted(**{f"c{i}": again("x", "y", times=people) for i in range(10)})
         assert any(carried in decision.question for decision in made.decisions)
 
@@ -428,7 +428,7 @@ def test_one_question_about_many_columns_is_asked_once():
     made, _, _ = drafted(**{f"c{i}": again("1", "2", "9", times=30_000) for i in range(8)})
     asked = [decision for decision in made.decisions if "Does 9 mean" in decision.question]
     assert [(decision.column, decision.question[:38]) for decision in asked] == [
-        (None, "c0, c1, c2, c3, c4, c5 and 1 more: Doe")
+        (None, "c0, c1, c2, c3, c4, c5 and 2 more: Doe")
     ]
 
 
@@ -581,16 +581,19 @@ def test_the_example_census(tmp_path):
         "condition": ("sensitive", "text"),
     }
     assert isinstance(policy.attributes["sex"].declared(), Categories)
-    assert {"age", "sex", "income", "condition"} <= policy.published.keys()
-    assert len(policy.published) <= 6
+    # Too many columns for one table: views of a few of them, none left out, and codes coarse enough to be counted.
+    assert policy.release.mechanism == "views"
+    assert len(policy.published) == 10
+    assert policy.attributes["zip"].level >= 1
+    assert policy.attributes["sex"].level is None
 
 
 @pytest.mark.parametrize(
     ("file", "rows", "columns"),
     [
-        ("adult/adult.csv", 30_162, 7),
-        ("fars10/fars_subset.csv", 10_093, 5),
-        ("creditcard/creditcard_int.csv", 30_000, 7),
+        ("adult/adult.csv", 30_162, 9),
+        ("fars10/fars_subset.csv", 10_093, 8),
+        ("creditcard/creditcard_int.csv", 30_000, 20),
         ("ihis_syn/ihis_int_syn.csv.gz", 1_200_000, 9),
     ],
 )
