@@ -6,7 +6,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from incrowd.domain import label_of
 from incrowd.mechanisms.generalization.requirements import About, FiniteNumber, Knowing, unknown
@@ -166,6 +175,11 @@ class EarlierTable(NamedFile):
     file: Text = Field(description="A CSV or Parquet file, relative to the policy.")
     column: Text = Field(description="Its column with the sensitive values, written as they are published here.")
     count: Text | None = Field(default=None, description="Its column with the number of people behind each row.")
+    by: Annotated[tuple[Text, ...], BeforeValidator(listed)] = Field(
+        default=(),
+        description="Columns, of the same names in both tables, whose values have a prior each: what she has seen of "
+        "such people.",
+    )
     delimiter: Character = Field(default=",", description="Between the columns of a CSV file.")
     encoding: Encoding = Field(default="utf-8", description="Of a CSV file.")
 
@@ -174,6 +188,12 @@ class EarlierTable(NamedFile):
     def _digested(cls, raw: Any) -> Any:
         """In a certificate a file stands by its digest."""
         return f"sha256:{raw['sha256']}" if isinstance(raw, Mapping) and set(raw) == {"sha256"} else raw
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A policy with one prior for everyone says nothing of others, so that its digest is what it was."""
+        content: dict[str, Any] = handler(self)
+        return {key: item for key, item in content.items() if key != "by" or item}
 
 
 class AdversarySpec(Section):
@@ -228,6 +248,8 @@ class AdversarySpec(Section):
             yield (), UNKNOWN
         elif self.stubbornness is not None and sources and sources != ["shape"]:
             yield (("stubbornness",), f"follows from '{sources[0]}'; leave it out")
+        if self.earlier_table is not None and self.earlier_table.by and self.whom is not None:
+            yield (("for",), "goes with one prior; with 'by' everyone is looked at, each by the prior of people alike")
         if self.or_less_stubborn and not sources:
             yield (("or_less_stubborn",), "is so anyway if only her stubbornness is known; leave it out")
 
@@ -260,6 +282,10 @@ class AdversarySpec(Section):
         group = (self.whom or {})[column]
         named = named_values(group, labels)
         return [label for label in labels if (label in named) != negated(group)]
+
+    def concerned_by(self, column: str) -> frozenset[str]:
+        """The values of a column that are listed for the people whom it is about."""
+        return frozenset(named_values((self.whom or {})[column], ()))
 
     @property
     def whom_in_words(self) -> str:

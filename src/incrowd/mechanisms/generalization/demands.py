@@ -96,6 +96,16 @@ def _people(spec: AdversarySpec, hierarchy: Callable[[str], Hierarchy]) -> Conce
     return Concerned(f"people with {spec.whom_in_words}", tuple(found))
 
 
+def parts_of(hierarchy: Hierarchy, level: int) -> dict[str, tuple[str, ...]]:
+    """By the labels of a column at a level, the declared values that each stands for."""
+    recode = hierarchy.levels[level]
+    parts: dict[str, tuple[str, ...]] = {}
+    for value, code in zip(_named(hierarchy.levels[0].labels), recode.to.tolist(), strict=True):
+        label = _named(recode.labels)[code]
+        parts[label] = (*parts.get(label, ()), value)
+    return parts
+
+
 def _together(spec: AboutValues) -> tuple[str, ...]:
     """The sensitive columns that are looked at together, if these are several."""
     names = named(spec)

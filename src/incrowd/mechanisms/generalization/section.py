@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
+from incrowd.core.errors import PolicyError
 from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable, named_values
 from incrowd.mechanisms.generalization.measures import Minimise
 from incrowd.mechanisms.generalization.requirements import (
@@ -25,6 +26,7 @@ from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding, Section
 from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
+from incrowd.policy.values import FrozenMap
 
 Labels = Sequence[str | None]
 AboutValues = AdversarySpec | ValueRequirement
@@ -35,6 +37,9 @@ TOGETHER = " & "
 
 MOST_COMBINED = 10_000
 """More combinations of sensitive values than these are refused."""
+
+MOST_PRIORS = 200
+"""More groups of people with a prior of their own are refused."""
 
 
 def _one(raw: Any) -> Any:
@@ -125,6 +130,7 @@ class Generalization(ReleaseSection):
                 findings.append((place, "say which of the sensitive columns it is about: give 'sensitive'"))
         quasi = [name for name, attribute in attributes.items() if attribute.role == "quasi"]
         findings += [*self._unfit_sets(quasi), *self._unfit_looks(sensitive), *self._unfit_people(attributes)]
+        findings += self._unfit_priors(attributes)
         if findings:
             return findings
         known = {name: declared_labels(attributes[name]) for name in sensitive}
@@ -150,6 +156,47 @@ class Generalization(ReleaseSection):
                     yield at, "must be a column with the role 'quasi'"
                 elif self.recoding == "local":
                     yield at, "a local recoding looks at all people alike; recode full_domain"
+
+    def _unfit_priors(self, attributes: Mapping[str, Attribute]) -> Iterator[Finding]:
+        """Priors of groups need groups that do not mix people with different ones."""
+        for number, spec in enumerate(self.adversaries):
+            names = spec.earlier_table.by if spec.earlier_table is not None else ()
+            at = ("release", "adversaries", number, "earlier_table", "by")
+            if len(set(names)) < len(names):
+                yield at, "names a column twice"
+            for name in dict.fromkeys(names):
+                attribute = attributes.get(name)
+                if attribute is None or attribute.role != "quasi":
+                    yield at, "must name columns with the role 'quasi'"
+                elif self.recoding == "local":
+                    yield at, "a local recoding may show people with different priors alike; recode full_domain"
+                elif attribute.level is None:
+                    yield at, f"give {name!r} a 'level': a group that mixes people with different priors has no ratio"
+
+    def by_prior(self, parts: Callable[[str], Mapping[str, tuple[str, ...]]]) -> Generalization:
+        """The same with an adversary for each group of people of whom she has a prior of its own.
+
+        Args:
+            parts: by the labels of a column as it is published, the declared values that each stands for.
+        """
+        found: list[AdversarySpec] = []
+        for number, spec in enumerate(self.adversaries):
+            names = spec.earlier_table.by if spec.earlier_table is not None and spec.whom is None else ()
+            if not names:
+                found.append(spec)
+                continue
+            for labels in itertools.product(*(parts(name) for name in names)):
+                whom = {name: parts(name)[label] for name, label in zip(names, labels, strict=True)}
+                words = " and ".join(f"{name} {label}" for name, label in zip(names, labels, strict=True))
+                called = f"{self.called(number)}, of people with {words}"
+                found.append(spec.model_copy(update={"name": called, "whom": FrozenMap(whom)}))
+        if len(found) - len(self.adversaries) > MOST_PRIORS:
+            raise PolicyError(
+                f"There are more than {MOST_PRIORS:,} groups of people with a prior of their own.",
+                code="domain-large",
+                remedy="Name fewer columns in 'by', or publish them at coarser levels.",
+            )
+        return self.model_copy(update={"adversaries": tuple(found)})
 
     def unknown_people(self, values: Mapping[str, Labels | None]) -> list[Finding]:
         """What is said of people that does not fit the values of their columns, as they are declared.

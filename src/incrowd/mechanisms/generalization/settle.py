@@ -18,8 +18,8 @@ from incrowd.mechanisms.base import (
     fixed_levels,
 )
 from incrowd.mechanisms.declared import tree_above
-from incrowd.mechanisms.generalization.adversaries import AdversarySpec, EarlierTable
-from incrowd.mechanisms.generalization.demands import by_rows, demands_of
+from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable
+from incrowd.mechanisms.generalization.demands import by_rows, demands_of, parts_of
 from incrowd.mechanisms.generalization.requirements import GroupSize
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.withstanding import notion
@@ -171,6 +171,8 @@ def settle(
     sensitive = {a.name: a for a in attributes if policy.attributes[a.name].role == "sensitive"}
     fixed = dict.fromkeys(sensitive, 0) | fixed_levels(policy, attributes)
     labels = {name: a.hierarchy.recode(fixed[name]).labels for name, a in sensitive.items()}
+    hierarchies = {a.name: a.hierarchy for a in attributes}
+    release = release.by_prior(lambda name: parts_of(hierarchies[name], fixed[name]))
     unfit = release.mismatched(labels, list(labels))
     unfit += release.unknown_people(
         {a.name: None if _in_file(policy.attributes[a.name]) else a.hierarchy.levels[0].labels for a in attributes}
@@ -179,7 +181,12 @@ def settle(
         raise refusal([Document(None).problem(place, text) for place, text in unfit], "The policy")
     _require_manageable(release, labels)
     seen = {
-        number: _seen(policy, adversary.earlier_table, labels[release.about(adversary, list(labels))])
+        number: _seen(
+            policy,
+            adversary.earlier_table,
+            labels[release.about(adversary, list(labels))],
+            {name: (hierarchies[name], adversary.concerned_by(name)) for name in adversary.earlier_table.by},
+        )
         for number, adversary in enumerate(release.adversaries)
         if adversary.earlier_table is not None
     }
@@ -195,7 +202,7 @@ def settle(
         labels,
         seen=seen.__getitem__,
         tree=tree,
-        hierarchy={a.name: a.hierarchy for a in attributes}.__getitem__,
+        hierarchy=hierarchies.__getitem__,
         rows=policy.rows_per_person,
         counted=release.recoding != "local",
     )
@@ -240,14 +247,19 @@ def _require_manageable(release: Generalization, labels: Mapping[str, Sequence[s
             )
 
 
-def _seen(policy: Policy, earlier: EarlierTable, labels: Sequence[str | None]) -> list[int]:
-    """How many people of an earlier table have each value."""
+def _seen(
+    policy: Policy,
+    earlier: EarlierTable,
+    labels: Sequence[str | None],
+    people: Mapping[str, tuple[Hierarchy, frozenset[str]]],
+) -> list[int]:
+    """How many people of an earlier table have each value; of those with some values of other columns."""
     import numpy as np
     import pyarrow as pa
-    from pyarrow import csv, parquet
+    from pyarrow import compute, csv, parquet
 
     path = policy.resolve(earlier.file)
-    columns = [earlier.column, *([] if earlier.count is None else [earlier.count])]
+    columns = [earlier.column, *([] if earlier.count is None else [earlier.count]), *people]
 
     def wrong(what: str) -> PolicyError:
         return PolicyError(
@@ -272,7 +284,7 @@ def _seen(policy: Policy, earlier: EarlierTable, labels: Sequence[str | None]) -
                 parse_options=parsing,
                 convert_options=csv.ConvertOptions(
                     include_columns=columns,
-                    column_types={earlier.column: pa.string()},
+                    column_types=dict.fromkeys((earlier.column, *people), pa.string()),
                     strings_can_be_null=True,
                     null_values=list(policy.data.missing_values),
                 ),
@@ -281,6 +293,22 @@ def _seen(policy: Policy, earlier: EarlierTable, labels: Sequence[str | None]) -
             raise wrong("a column named has the name of another one, too")
         if table.column_names != columns:
             raise wrong("it does not have the columns named")
+        for name, (hierarchy, own) in people.items():
+            shown = compute.fill_null(table[name].cast(pa.string()), MISSING)
+            # As declared, or at any level above.
+            at = {
+                MISSING if label is None else label: _values_at(hierarchy, level, code)
+                for level, recode in reversed(list(enumerate(hierarchy.levels)))
+                for code, label in enumerate(recode.labels)
+            }
+            if not set(shown.unique().to_pylist()) <= set(at):
+                raise wrong(f"column {name!r} has values that the column published here does not have")
+            if any(at[label] & own and not at[label] <= own for label in shown.unique().to_pylist()):
+                raise wrong(f"column {name!r} is coarser than it is published here")
+            table = table.filter(compute.is_in(shown, pa.array([label for label in at if at[label] <= own])))
+        if people and not table.num_rows:
+            return [0] * len(labels)  # nobody like them: she knows nothing
+        table = table.drop_columns(list(people))
         histogram = Histogram.from_arrow(table, count=earlier.count, labels={earlier.column: list(labels)})
     except (pa.ArrowInvalid, pa.ArrowKeyError, pa.ArrowNotImplementedError, OSError, UnicodeDecodeError, LookupError):
         # Arrow's messages may quote what is in the file.
@@ -291,6 +319,13 @@ def _seen(policy: Policy, earlier: EarlierTable, labels: Sequence[str | None]) -
         raise wrong("nobody is in it")
     counts = np.bincount(histogram[earlier.column].codes, weights=histogram.counts, minlength=len(labels))
     return [int(count) for count in counts]
+
+
+def _values_at(hierarchy: Hierarchy, level: int, code: int) -> frozenset[str]:
+    """The declared values behind a code at a level."""
+    labels = hierarchy.levels[0].labels
+    inside = [labels[i] for i, one in enumerate(hierarchy.levels[level].to.tolist()) if one == code]
+    return frozenset(MISSING if label is None else label for label in inside)
 
 
 def spending(settings: GeneralizationSettled) -> Uncomposable:

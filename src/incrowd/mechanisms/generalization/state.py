@@ -21,7 +21,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.declared import are_levels, check_labels, check_mapping, held_columns
 from incrowd.mechanisms.generalization.adversaries import MISSING
-from incrowd.mechanisms.generalization.demands import demands_of
+from incrowd.mechanisms.generalization.demands import demands_of, parts_of
 from incrowd.mechanisms.generalization.people import FILE, read_people
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
@@ -41,7 +41,8 @@ def check_promise(certificate: GeneralizationCertificate) -> Iterator[Check]:
     said = _said(certificate)
     release, listed = said.release, published_attributes(certificate)
     attributes = {name: Attribute.model_construct(level=a["level"], role=a["role"]) for name, a in listed.items()}
-    sound = not release.unfit(attributes) and not release.mismatched(said.labels, list(said.labels))
+    asked = section_of(certificate, Generalization)
+    sound = not asked.unfit(attributes) and not release.mismatched(said.labels, list(said.labels))
     yield Check("the policy's parameters go together", sound, "they contradict each other")
     held, levels = held_columns(certificate), mechanism.levels
     sound = are_levels(levels, held)
@@ -130,6 +131,14 @@ def _said(certificate: GeneralizationCertificate) -> Said:
     mechanism, release = certificate.mechanism, section_of(certificate, Generalization)
     listed = published_attributes(certificate)
     columns = certificate.labels
+
+    def hierarchy(name: str) -> Hierarchy:
+        held = held_columns(certificate)[name]
+        if not held.whole:
+            raise ValueError("who may be in which group does not stand in the certificate")
+        return held.hierarchy
+
+    release = release.by_prior(lambda name: parts_of(hierarchy(name), mechanism.levels[name]))
     labels = {name: columns[name] for name in columns if listed[name]["role"] == "sensitive"}
     seen = {
         number: [entry.seen[MISSING if label is None else label] for label in labels[entry.sensitive]]
@@ -142,12 +151,6 @@ def _said(certificate: GeneralizationCertificate) -> Said:
     def tree(name: str) -> Sequence[Sequence[int]]:
         used[name] = mechanism.trees[name]
         return used[name]
-
-    def hierarchy(name: str) -> Hierarchy:
-        held = held_columns(certificate)[name]
-        if not held.whole:
-            raise ValueError("who may be in which group does not stand in the certificate")
-        return held.hierarchy
 
     return Said(
         release=release,

@@ -213,15 +213,24 @@ def grounds(demands: Sequence[Demand]) -> str:
     return " ".join(parts)
 
 
+def _has_own_prior(release: Generalization, number: int) -> bool:
+    """Whether an entry is about some people because she has a prior about them: others have entries of their own."""
+    earlier = release.adversaries[number].earlier_table
+    return earlier is not None and bool(earlier.by)
+
+
 def assumptions(what: Said) -> list[str]:
     """The premises that nobody can check from outside, and what the notion does not cover."""
     release = what.release
+    by = list(dict.fromkeys(n for a in release.adversaries if a.earlier_table for n in a.earlier_table.by))
+    same = f" who has the same {' and '.join(by)}" if by else ""
     said = [what.persons.premise]
     if release.adversaries:
         said.append(
             "Adversaries are as described: of a person they know the columns that are not sensitive, of others' "
             "records the number stated, and about the sensitive column they believe what is stated, about everyone "
-            "alike. Against anyone who knows more, nothing is promised."
+            f"alike{same}. Against anyone who knows more, nothing is "
+            "promised."
         )
     said += [
         f"Nothing is promised against {belief.against} about statements other than those named, such as that somebody "
@@ -232,8 +241,8 @@ def assumptions(what: Said) -> list[str]:
     ]
     said += [
         f"Against {belief.against} nothing is promised to others than {demand.people.text}."
-        for demand in what.demands
-        if (belief := demand.belief) is not None and demand.people is not None
+        for number, demand in enumerate(what.demands)
+        if (belief := demand.belief) is not None and demand.people is not None and not _has_own_prior(release, number)
     ]
     if what.dropping:
         said.append(
