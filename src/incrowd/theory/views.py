@@ -7,6 +7,10 @@ before. docs/proofs.md (Views) proves that the composition of the steps' profile
 - Crowds: every view thins the full table afresh. Step by step, d copies of one crowd's exact profile, V of another's,
   and a choice's bounded range for each choice, composed in whole numbers (`Composition`).
 - Noise: discrete Gaussian counts and choices, whose costs in zCDP add up.
+
+A person with up to m records moves the counts of a table by at most m in all, so m in the Euclidean norm too, and a
+choice's score by m: Gaussian noise costs m² times as much, Laplace noise and the exponent of a choice m times. Each
+view by crowds has the profile of m records.
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ from numpy.typing import NDArray
 from incrowd.core.errors import InternalError, UnreachableError
 from incrowd.theory._groups import float_above
 from incrowd.theory._numbers import require_between, require_count, require_positive
-from incrowd.theory.crowd import CrowdProfile
+from incrowd.theory.crowd import CrowdProfile, require_rows
 from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, compose
 from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated, choice_cost, counts_cost, largest_rho
 
@@ -101,7 +105,9 @@ class ViewsPlan:
         views: how many further views there are.
         view: how each is drawn.
         choices: how many private choices are made.
-        exponent: each of them is so much differentially private; a whole number of 2⁻⁵³ or so, as floats are.
+        exponent: each of them is so much differentially private, for one record; a whole number of 2⁻⁵³ or so, as
+            floats are.
+        rows: how many records one person has at most. Neighbours differ by all of them.
     """
 
     epsilon: float
@@ -112,22 +118,23 @@ class ViewsPlan:
     view: Step
     choices: int = 0
     exponent: float = 0.0
+    rows: int = 1
 
     @cached_property
     def profile(self) -> PrivacyProfile:
         """What all steps promise together."""
         steps = ((self.single, self.singles), (self.view, self.views))
-        e = Fraction(self.exponent)
+        e = self.rows * Fraction(self.exponent)
         if all(isinstance(step, NoiseStep) for step, _ in steps):
             rho = sum((n * counts_cost(step.variance) for step, n in steps if isinstance(step, NoiseStep)), Fraction(0))
-            return ZeroConcentrated(rho + self.choices * choice_cost(e))
+            return ZeroConcentrated(self.rows**2 * rho + self.choices * choice_cost(e))
         if all(isinstance(step, LaplaceStep) for step, _ in steps):
             pure = sum((n * Fraction(step.decay) for step, n in steps if isinstance(step, LaplaceStep)), Fraction(0))
-            return ApproximateDP(float_above(pure + self.choices * e), 0.0, Relation.ADD_REMOVE)
+            return ApproximateDP(float_above(self.rows * pure + self.choices * e), 0.0, Relation.ADD_REMOVE)
         parts: list[PrivacyProfile] = []
         for step, times in steps:
             if isinstance(step, CrowdStep):
-                parts += [CrowdProfile(step.k, step.beta)] * times
+                parts += [CrowdProfile(step.k, step.beta, rows=self.rows)] * times
             elif times:
                 raise InternalError("crowds and noise are never planned together")
         if self.choices:
@@ -147,34 +154,42 @@ class ViewsPlan:
 
 @lru_cache(maxsize=64)
 def plan_noise(
-    epsilon: float, delta: float, singles: int, views: int, choices: int, *, single_share: float, choice_share: float
+    epsilon: float,
+    delta: float,
+    singles: int,
+    views: int,
+    choices: int,
+    *,
+    single_share: float,
+    choice_share: float,
+    rows: int = 1,
 ) -> ViewsPlan:
     """Noisy counts: ρ is divided into three shares, which variances and exponent use up, rounded to the safe side.
 
     Where nothing is chosen all tables have the same noise: Gaussian, or Laplace if that is less.
     """
     _require(epsilon, delta, singles, views, choices)
-    rho = largest_rho(epsilon, delta)
+    rho = largest_rho(epsilon, delta) / require_rows(rows) ** 2  # what is left for one record
     for_choice = rho * Fraction(choice_share) if choices else Fraction(0)
     exponent = math.nextafter(math.sqrt(8 * float(for_choice) / choices), 0.0) * (1 - 1e-12) if choices else 0.0
     for_single = (rho - for_choice) * (Fraction(single_share) if views else 1)
     for_view = rho - for_choice - for_single
     if not choices:
-        pure = LaplaceStep(float(math.nextafter(epsilon / (singles + views), 0.0)))
+        pure = LaplaceStep(float(math.nextafter(epsilon / (rows * (singles + views)), 0.0)))
         even = NoiseStep(_variance(singles + views, rho))
         step: Step = pure if pure.variance <= even.variance else even
-        return _checked(ViewsPlan(epsilon, delta, singles, step, views, step))
+        return _checked(ViewsPlan(epsilon, delta, singles, step, views, step, rows=rows))
     single = NoiseStep(_variance(singles, for_single) if singles else 1)
     view = NoiseStep(_variance(views, for_view)) if views else single
-    return _checked(ViewsPlan(epsilon, delta, singles, single, views, view, choices, exponent))
+    return _checked(ViewsPlan(epsilon, delta, singles, single, views, view, choices, exponent, rows))
 
 
 @lru_cache(maxsize=64)
 def plan_crowds(
-    epsilon: float, delta: float, singles: int, views: int, choices: int, *, choice_share: float
+    epsilon: float, delta: float, singles: int, views: int, choices: int, *, choice_share: float, rows: int = 1
 ) -> ViewsPlan:
     """Crowds whose k/β is about the least, and of those the largest β: the same for one-way tables and other views."""
-    best = quick_crowds(epsilon, delta, singles, views, choices, choice_share=choice_share)
+    best = quick_crowds(epsilon, delta, singles, views, choices, choice_share=choice_share, rows=require_rows(rows))
     if best is None:
         raise UnreachableError(
             "With this epsilon and delta the views would show no crowd of any size.",
@@ -187,15 +202,16 @@ def plan_crowds(
 
 
 def quick_crowds(
-    epsilon: float, delta: float, singles: int, views: int, choices: int, *, choice_share: float
+    epsilon: float, delta: float, singles: int, views: int, choices: int, *, choice_share: float, rows: int = 1
 ) -> ViewsPlan | None:
     """About the plan that `plan_crowds` makes, in floating-point arithmetic; None if there is none."""
     _require(epsilon, delta, singles, views, choices)
-    exponent = choice_share * epsilon / math.sqrt(choices) if choices else 0.0
+    exponent = choice_share * epsilon / math.sqrt(choices) / rows if choices else 0.0
     found: dict[float, ViewsPlan] = {}
     least = float(_LARGEST_K)
     for beta in RATES:
-        blank = ViewsPlan(epsilon, delta, singles, CrowdStep(1, beta), views, CrowdStep(1, beta), choices, exponent)
+        step = CrowdStep(1, beta)
+        blank = ViewsPlan(epsilon, delta, singles, step, views, step, choices, exponent, rows)
         k = _quick_k(blank, min(_LARGEST_K, math.floor(_WITHIN * least * beta)))
         if k is not None:
             found[beta] = _with_k(blank, k)
@@ -237,11 +253,11 @@ def _quick_delta(plan: ViewsPlan) -> float:
     certain = 1.0
     for step, n in steps:
         if isinstance(step, CrowdStep):
-            masses, infinite = _masses(*_quick_crowd(step.k, step.beta, grid), h, points)
+            masses, infinite = _masses(*_quick_crowd(step.k, step.beta, grid, plan.rows), h, points)
             spectrum *= np.fft.rfft(masses) ** n
             certain *= (1 - infinite) ** n
     if plan.choices:
-        e = plan.exponent
+        e = plan.rows * plan.exponent
         one = np.where(grid < e, np.expm1(-(e - grid).clip(0) / 2) ** 2 / -math.expm1(-e), 0.0)
         masses, _ = _masses(one, one, h, points)
         spectrum *= np.fft.rfft(masses) ** plan.choices
@@ -267,22 +283,25 @@ def _masses(forward: Floats, backward: Floats, h: float, points: int) -> tuple[F
     return out, float(forward[-1])
 
 
-def _quick_crowd(k: int, beta: float, epsilon: Floats) -> tuple[Floats, Floats]:
-    """δ of one crowd for removal and addition, in floating-point arithmetic."""
+def _quick_crowd(k: int, beta: float, epsilon: Floats, rows: int) -> tuple[Floats, Floats]:
+    """δ of one crowd for removal and addition of a person whose records are in one cell, in floating-point arithmetic.
+
+    The worst number of others is one of so many candidates (docs/proofs.md, "A person with several rows").
+    """
     from scipy.special import betainc
 
     def tail(n: Floats) -> Floats:
         return np.where(n >= k, betainc(k, np.maximum(n - k + 1, 1e-9), beta), 0.0)
 
-    growth = np.exp(epsilon)
-    gamma = 1 - (1 - beta) / growth
-    n = np.maximum(np.ceil((k - 1) / gamma), k)
-    removal = np.maximum(tail(n) - growth * tail(n - 1), beta**k)
-    under = 1 - growth * (1 - beta)
+    growth, steps = np.exp(epsilon), range(1, rows + 1, max(1, rows // 12))
+    gamma = 1 - (1 - beta) * np.exp(-epsilon / rows)
+    others = [np.maximum(np.ceil((k - 1) / gamma) - a, k - 1) for a in steps]
+    removal = np.max([tail(n + rows) - growth * tail(n) for n in others], axis=0)
+    under = 1 - (1 - beta) * np.exp(epsilon / rows)
     safe = np.where(under > 1e-12, under, 1.0)
-    n = np.maximum(np.ceil((k - 1) / safe), 1)
-    addition = np.where(under > 1e-12, np.maximum((1 - tail(n - 1)) * 1.0 - growth * (1 - tail(n)), 0.0), 0.0)
-    return np.minimum(removal, 1.0), addition
+    others = [np.maximum(np.ceil((k - 1) / safe) - a, 0) for a in steps]
+    addition = np.max([1 - tail(n) - growth * (1 - tail(n + rows)) for n in others], axis=0)
+    return np.clip(removal, beta**k, 1.0), np.where(under > 1e-12, np.maximum(addition, 0.0), 0.0)
 
 
 def _variance(times: int, rho: Fraction) -> int:

@@ -39,6 +39,8 @@ RELEASES = {
     "pram": "{mechanism: pram, epsilon: 6, delta: 1e-6}",
     "sample": "{mechanism: sample, epsilon: 0.5, delta: 0.05}",
     "generalization": "{mechanism: generalization, require: {k: 20}}",
+    "views": "{mechanism: views, epsilon: 4, delta: 1e-5, by: noise}",
+    "views by crowds": "{mechanism: views, epsilon: 4, delta: 1e-5}",
 }
 
 

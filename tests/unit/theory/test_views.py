@@ -175,3 +175,69 @@ def test_a_choice_and_a_view_keep_the_promise_and_an_uncharged_choice_would_not(
             assert found <= charged.delta(epsilon) + 1e-12
             broken = max(broken, found - uncharged.delta(epsilon))
     assert broken > 0.001
+
+
+# --- people with several records --------------------------------------------------------------------------------------
+
+
+def persons(most, rows):
+    """Tables of two cells in either view, with and without a person of so many records, wherever these are."""
+    for cells in itertools.product(range(most + 1), repeat=4):
+        for own in itertools.combinations_with_replacement(range(4), rows):
+            more = [n + own.count(place) for place, n in enumerate(cells)]
+            yield (tuple(more[:2]), tuple(more[2:])), (cells[:2], cells[2:])
+
+
+def test_views_of_people_with_two_records_keep_the_promise_and_that_of_one_record_would_not():
+    plans = [ViewsPlan(1.0, 0.5, 2, STEP, 0, STEP, rows=rows).profile for rows in (1, 2)]
+    one, two = ({epsilon: plan.delta(epsilon) for epsilon in GRID} for plan in plans)
+    laws, broken = {}, 0.0
+    for pair in persons(2, 2):
+        p, q = (laws.setdefault(table, two_views(table)) for table in pair)
+        for epsilon in GRID:
+            found = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+            assert found <= two[epsilon] + 1e-12
+            broken = max(broken, found - one[epsilon])
+    assert broken > 0.01
+
+
+def test_a_choice_of_people_with_two_records_is_charged_for_both():
+    charged, single = (ViewsPlan(1.0, 0.5, 1, STEP, 0, STEP, 1, 1.0, rows).profile for rows in (2, 1))
+    broken = 0.0
+    for pair in persons(1, 2):
+        p, q = (chosen_view(table, 1.0) for table in pair)
+        for epsilon in GRID:
+            found = max(hockey_stick(p, q, epsilon), hockey_stick(q, p, epsilon))
+            assert found <= charged.delta(epsilon) + 1e-12
+            broken = max(broken, found - single.delta(epsilon))
+    assert broken > 0.001
+
+
+def gaussian(variance, shift, reach=60):
+    weights = {x: math.exp(-((x - shift) ** 2) / (2 * variance)) for x in range(-reach, reach + 1)}
+    total = math.fsum(weights.values())
+    return {x: weight / total for x, weight in weights.items()}
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-9])
+def test_noise_covers_all_records_of_a_person(delta):
+    """Of Gaussian and of Laplace noise the exact δ, all records being in one cell of each of three tables."""
+    for rows in (1, 3):
+        plan = plan_noise(4.0, delta, 0, 3, 0, single_share=0.1, choice_share=0.1, rows=rows)
+        for moved in (rows, rows + 2):
+            if isinstance(plan.view, LaplaceStep):
+                assert (3 * moved * plan.view.decay <= 4.0) == (moved <= rows)
+                continue
+            p, q = (gaussian(plan.view.variance, shift) for shift in (moved, 0))
+            # The likelihood ratio depends on the sum of the outcomes alone.
+            p, q = (summed(summed(law, law), law) for law in (p, q))
+            found = sum(max(0.0, p[x] - math.exp(4.0) * q[x]) for x in p)
+            assert (found <= delta) == (moved <= rows)
+
+
+def summed(law, one):
+    found = {}
+    for x, p in law.items():
+        for y, q in one.items():
+            found[x + y] = found.get(x + y, 0.0) + p * q
+    return found

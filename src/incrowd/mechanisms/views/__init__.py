@@ -68,6 +68,7 @@ class ViewsMechanism(
         {"by": "noise"},
     )
     described = DESCRIBED
+    several_rows = True
     weights = False
     planners = PLANNERS
     section = Views

@@ -20,6 +20,9 @@ DESCRIBED = (
         adds_up="yes",
         checked="ε and δ from the steps; every view",
         proved="[here](proofs.md#views-many-small-tables-of-the-same-people)",
-        several_rows="Refused for m > 1: let one row of each person count.",
+        several_rows=(
+            "(ε,δ) for adding or removing a person with all rows: Gaussian noise has m times the standard deviation, "
+            "Laplace noise and choices cost m times as much, and each view by crowds has the profile of m rows."
+        ),
     ),
 )

@@ -55,6 +55,7 @@ class ViewsBudget:
         views: how many further views there are along a tree of pairs.
         carried: the most pairs, chosen along with the one-way tables, in which groups of one in 100 people show.
         options: other ways of choosing views, at the same promise.
+        rows_per_person: how many rows one person has at most; the promise is about all of them.
     """
 
     columns: int
@@ -68,6 +69,7 @@ class ViewsBudget:
     standard_deviation: float | None
     carried: int
     options: tuple[ViewsOption, ...]
+    rows_per_person: int = 1
 
 
 def plan_views(
@@ -78,6 +80,7 @@ def plan_views(
     delta: float,
     by: Literal["crowd", "noise"] = "crowd",
     share: float = 0.1,
+    rows_per_person: int = 1,
 ) -> ViewsBudget:
     """How many views of what size a promise carries, for each way of choosing them."""
     require_count("columns", columns, least=2)
@@ -86,11 +89,11 @@ def plan_views(
     ways = [Choose(), *([Choose(columns=3)] if columns > 2 else []), Choose(how="adaptive")]
     options = []
     for way in ways:
-        plan = _plan(by, epsilon, delta, columns, rounds_of(way, columns), share)
+        plan = _plan(by, epsilon, delta, columns, rounds_of(way, columns), share, rows_per_person)
         single, view = _step(plan.single, rows), _step(plan.view, rows)
         options.append(ViewsOption(way, plan.views, single, view, plan.exact_delta))
     tree = options[0]
-    carried = _carried(by, epsilon, delta, columns, share, rows)
+    carried = _carried(by, epsilon, delta, columns, share, rows, rows_per_person)
     return ViewsBudget(
         columns,
         rows,
@@ -103,13 +106,14 @@ def plan_views(
         tree.view.standard_deviation,
         carried,
         tuple(options),
+        rows_per_person,
     )
 
 
-def _plan(by: str, epsilon: float, delta: float, columns: int, views: int, share: float) -> ViewsPlan:
+def _plan(by: str, epsilon: float, delta: float, columns: int, views: int, share: float, each: int) -> ViewsPlan:
     if by == "crowd":
-        return plan_crowds(epsilon, delta, columns, views, views, choice_share=share)
-    return plan_noise(epsilon, delta, columns, views, views, single_share=SINGLE_SHARE, choice_share=share)
+        return plan_crowds(epsilon, delta, columns, views, views, choice_share=share, rows=each)
+    return plan_noise(epsilon, delta, columns, views, views, single_share=SINGLE_SHARE, choice_share=share, rows=each)
 
 
 def _step(step: Step, rows: int) -> ViewsStep:
@@ -119,14 +123,14 @@ def _step(step: Step, rows: int) -> ViewsStep:
     return ViewsStep(None, None, step.deviation, people, int(rows // people))
 
 
-def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, rows: int) -> int:
+def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, rows: int, each: int) -> int:
     """By bisection: more views need larger crowds, or more noise. It is a guide, so crowds are not proved here."""
 
     def enough(views: int) -> bool:
         if by == "crowd":
-            plan = quick_crowds(epsilon, delta, columns, views, views, choice_share=share)
+            plan = quick_crowds(epsilon, delta, columns, views, views, choice_share=share, rows=each)
         else:
-            plan = _plan(by, epsilon, delta, columns, views, share)
+            plan = _plan(by, epsilon, delta, columns, views, share, each)
         return plan is not None and _step(plan.view, rows).people * _SMALL <= rows
 
     low, high = 0, 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from incrowd.mechanisms.planner import Planned, Planner, PlanOption
+from incrowd.mechanisms.planner import ROWS_PER_PERSON, Planned, Planner, PlanOption
 
 
 def _views(**given: Any) -> Planned:
@@ -25,12 +25,14 @@ PLANNERS = (
             PlanOption("delta", "δ of all views together.", required=True, start="1e-6"),
             PlanOption("by", "Kind of view.", "choice", default="crowd", choices=("crowd", "noise")),
             PlanOption("share", "The part that pays for choosing views.", default=0.1),
+            ROWS_PER_PERSON,
         ),
         _views,
         draws=False,
         examples=(
             "incrowd plan views --columns 10 --rows 27000 --epsilon 1 --delta 1e-6",
             "incrowd plan views --columns 20 --rows 27000 --epsilon 1 --delta 1e-6 --by noise",
+            "incrowd plan views --columns 10 --rows 90000 --epsilon 2 --delta 1e-6 --by noise --rows-per-person 3",
         ),
     ),
 )

@@ -50,12 +50,12 @@ def public_report(
     sections = [
         PageSection("promise", "What is promised", tuple(_promise(settings, statement))),
         PageSection("views", "Which columns are carried together", tuple(_carried(settings, labels, views))),
-        PageSection("columns", "The columns one by one", tuple(_singles(views))),
+        PageSection("columns", "The columns one by one", tuple(_singles(settings, views))),
         PageSection("use", "How to use it", tuple(_use(settings, views))),
         PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
     ]
     facts = [
-        Fact("ε", number(plan.epsilon), "how much one record can matter"),
+        Fact("ε", number(plan.epsilon), f"how much {settings.persons.one} can matter"),
         Fact("δ", number(plan.delta), "a probability on top of that"),
         Fact("columns", number(len(labels)), "in all"),
         Fact("views", number(len(views)), f"of which {plan.singles} are one-way tables"),
@@ -168,9 +168,14 @@ def _components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[li
     return found
 
 
-def _singles(views: Sequence[View]) -> list[Content]:
+def _singles(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
     cards = [
-        distribution(label(view.columns[0]), _kind(view), view.recodes[0].labels, np.maximum(view.counts, 0))
+        distribution(
+            label(view.columns[0]),
+            settings.persons.worded(_kind(view)),
+            view.recodes[0].labels,
+            np.maximum(view.counts, 0),
+        )
         for view in views
         if len(view.columns) == 1 and view.counts.size > 1
     ]
@@ -194,6 +199,7 @@ def _use(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
             f"({number(plan.single.beta) if isinstance(plan.single, CrowdStep) else ''} in one-way tables). "
             f"A cell that is not listed has probably fewer than {number(step.threshold)} people."
         )
+        counts = settings.persons.worded(counts)
     else:
         counts = (
             " Every declared cell is listed; a count may be below zero, and every one has the standard deviation given."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import comb, prod
 
 from incrowd.core.errors import PolicyError, UnreachableError
@@ -12,6 +12,7 @@ from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
 from incrowd.mechanisms.base import Tell, fixed_levels
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.views.section import Choose, Views
 from incrowd.policy import Policy
 from incrowd.theory._groups import float_above
@@ -51,6 +52,7 @@ class ViewsSettled:
         base: the level at which each column is counted: 0, or the one that the policy fixes.
         combine: whether a synthetic table is made.
         rows: how many rows it has; None for about as many as people.
+        persons: whose the rows of the table are.
     """
 
     plan: ViewsPlan
@@ -62,6 +64,7 @@ class ViewsSettled:
     base: Mapping[str, int]
     combine: bool
     rows: int | None
+    persons: Persons = field(default_factory=Persons)
 
     @property
     def names(self) -> list[str]:
@@ -108,11 +111,13 @@ def single_columns(section: Views, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in covered or (name,) in section.views]
 
 
-def planned(section: Views, singles: int, views: int) -> ViewsPlan:
-    """The parameters for so many one-way tables and further views."""
+def planned(section: Views, singles: int, views: int, rows: int = 1) -> ViewsPlan:
+    """The parameters for so many one-way tables and further views, of people with so many rows at most."""
     choices = views if section.chosen is not None else 0
     if section.by == "crowd":
-        return plan_crowds(section.epsilon, section.delta, singles, views, choices, choice_share=section.share)
+        return plan_crowds(
+            section.epsilon, section.delta, singles, views, choices, choice_share=section.share, rows=rows
+        )
     return plan_noise(
         section.epsilon,
         section.delta,
@@ -121,6 +126,7 @@ def planned(section: Views, singles: int, views: int) -> ViewsPlan:
         choices,
         single_share=SINGLE_SHARE,
         choice_share=section.share,
+        rows=rows,
     )
 
 
@@ -129,16 +135,18 @@ def settle(section: Views, policy: Policy, attributes: Sequence[CodedAttribute])
     if not attributes:
         raise PolicyError("There is no column to publish.", code="policy-invalid", remedy="Give one the role 'quasi'.")
     base = {a.name: 0 for a in attributes} | fixed_levels(policy, attributes)
-    return _settled(section, attributes, base)
+    return _settled(section, attributes, base, Persons.in_policy(policy))
 
 
-def _settled(section: Views, attributes: Sequence[CodedAttribute], base: Mapping[str, int]) -> ViewsSettled:
+def _settled(
+    section: Views, attributes: Sequence[CodedAttribute], base: Mapping[str, int], persons: Persons
+) -> ViewsSettled:
     names = [a.name for a in attributes]
     listed, singles = section.listed(names), single_columns(section, names)
     choice = section.chosen
     views = len(listed) if choice is None else rounds_of(choice, len(names))
     settled = ViewsSettled(
-        _carried(section, len(singles), views),
+        _carried(section, len(singles), views, persons.at_most),
         section.by,
         choice if views else None,
         tuple(singles),
@@ -147,6 +155,7 @@ def _settled(section: Views, attributes: Sequence[CodedAttribute], base: Mapping
         base,
         section.combine == "table",
         section.rows,
+        persons,
     )
     for view in listed:
         if prod(len(settled.labels(name)) for name in view) > MOST_CELLS:
@@ -158,15 +167,15 @@ def _settled(section: Views, attributes: Sequence[CodedAttribute], base: Mapping
     return settled
 
 
-def _carried(section: Views, singles: int, views: int) -> ViewsPlan:
+def _carried(section: Views, singles: int, views: int, rows: int) -> ViewsPlan:
     """The plan, refused if its views would say next to nothing."""
-    plan = _worthwhile(section, singles, views)
+    plan = _worthwhile(section, singles, views, rows)
     if plan is not None:
         return plan
     low, high = -1 if singles else 0, views  # low is carried, or not even the one-way tables are
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if _worthwhile(section, singles, middle) is not None else (low, middle)
+        low, high = (middle, high) if _worthwhile(section, singles, middle, rows) is not None else (low, middle)
     if low >= 0:
         beside = " beside the one-way tables" if singles else ""
         remedy = f"It carries {low}{beside}; list fewer, or raise epsilon or delta."
@@ -181,10 +190,10 @@ def _carried(section: Views, singles: int, views: int) -> ViewsPlan:
     )
 
 
-def _worthwhile(section: Views, singles: int, views: int) -> ViewsPlan | None:
+def _worthwhile(section: Views, singles: int, views: int, rows: int) -> ViewsPlan | None:
     """The plan, if its views would show more than the largest groups."""
     try:
-        plan = planned(section, singles, views)
+        plan = planned(section, singles, views, rows)
     except UnreachableError:
         return None
     step = plan.view if plan.views else plan.single
@@ -202,7 +211,7 @@ def spending(settings: ViewsSettled) -> promises.Promise:
     """All views together, with every choice, in a form that keeps their profile."""
     plan, profile = settings.plan, settings.plan.profile
     step = plan.view if plan.views else plan.single
-    if isinstance(step, CrowdStep) and (plan.single == step or not plan.singles):
+    if plan.rows == 1 and isinstance(step, CrowdStep) and (plan.single == step or not plan.singles):
         samples = plan.singles + plan.views
         return promises.ViewsPromise(step.k, step.beta, samples, plan.choices, plan.exponent, plan.delta)
     if isinstance(profile, ZeroConcentrated):

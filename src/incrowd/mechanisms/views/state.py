@@ -13,6 +13,7 @@ from incrowd.domain import Recode
 from incrowd.mechanisms.base import Check, Publication, all_columns, published_attributes, section_of
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import Held, are_levels, check_labels, held_columns, says_together
+from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.views.section import Views
 from incrowd.mechanisms.views.settle import ViewsSettled, rounds_of, single_columns
 from incrowd.mechanisms.views.stated import (
@@ -60,7 +61,7 @@ def _statement(
         notion="(epsilon, delta)-differential privacy",
         epsilon=plan.epsilon,
         delta=plan.delta,
-        relation="add/remove",
+        relation=f"add/remove {settings.persons.one}" if settings.persons.several else "add/remove",
         in_words=in_words(plan, combined=settings.combine),
         grounds=grounds(plan),
     )
@@ -133,6 +134,8 @@ def grounds(plan: ViewsPlan) -> str:
         )
     else:
         views = "Discrete Laplace noise, whose epsilon adds up over all views"
+    if plan.rows > 1:
+        views += f", of a person with {plan.rows:,} rows (docs/proofs.md, A person with several rows)"
     chosen = "; choices by the exponential mechanism on the full table, each charged by its bounded range"
     return f"{views}{chosen if plan.choices else '; the views are listed in the policy'} (docs/proofs.md, Views)."
 
@@ -141,7 +144,7 @@ def assumptions(settings: ViewsSettled) -> list[str]:
     """The premises of the theorem that nobody can check from outside."""
     crowds = isinstance(settings.plan.view, CrowdStep)
     return [
-        "Each person is one record of the table.",
+        settings.persons.premise,
         *(["Each view's sample was drawn for it alone, and was used for nothing else."] if crowds else []),
         "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table.",
         "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
@@ -157,9 +160,10 @@ def assumptions(settings: ViewsSettled) -> list[str]:
 def in_words(plan: ViewsPlan, *, combined: bool) -> str:
     """The promise as a sentence."""
     and_table = ", and from the synthetic table that was made of them" if combined else ""
+    rows = f", who has {plan.rows:,} rows at most," if plan.rows > 1 else ""
     return (
         f"Whatever anyone might conclude from all views together{and_table}, the probability of that with any one "
-        f"person in the data is at most e^ε = {grown(plan.epsilon, 3)} times the probability without that "
+        f"person{rows} in the data is at most e^ε = {grown(plan.epsilon, 3)} times the probability without that "
         f"person, plus δ = {plan.delta!r}; and the other way round."
     )
 
@@ -174,7 +178,7 @@ def settled_again(certificate: ViewsCertificate) -> ViewsSettled:
         ValueError: the certificate says something that no settings mean.
     """
     section, mechanism = section_of(certificate, Views), certificate.mechanism
-    names = all_columns(certificate)
+    names, persons = all_columns(certificate), Persons.in_certificate(certificate)
     plan = ViewsPlan(
         section.epsilon,
         section.delta,
@@ -184,6 +188,7 @@ def settled_again(certificate: ViewsCertificate) -> ViewsSettled:
         step_of(mechanism.view),
         mechanism.choices,
         mechanism.exponent,
+        persons.at_most,
     )
     return ViewsSettled(
         plan,
@@ -195,6 +200,7 @@ def settled_again(certificate: ViewsCertificate) -> ViewsSettled:
         mechanism.levels,
         section.combine == "table",
         section.rows,
+        persons,
     )
 
 

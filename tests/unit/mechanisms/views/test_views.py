@@ -372,6 +372,8 @@ def test_the_planner_says_what_is_carried():
     noise = api.plan_views(columns=10, rows=27_000, epsilon=1, delta=1e-6, by="noise")
     assert noise.standard_deviation == pytest.approx(16, rel=0.05)
     assert noise.carried > 100
+    three = api.plan_views(columns=10, rows=27_000, epsilon=1, delta=1e-6, by="noise", rows_per_person=3)
+    assert three.standard_deviation == pytest.approx(3 * noise.standard_deviation, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -418,13 +420,20 @@ def test_the_report_names_views_that_the_model_has_no_room_for(people, monkeypat
     assert "no room for 1 view, which it does not follow: age × job." in " ".join(shown.split())
 
 
-def test_people_with_several_rows_are_refused(people):
+@pytest.mark.parametrize("by", ["noise", "crowd"])
+def test_people_with_several_rows_cost_more(people, by):
     text = ATTRIBUTES.replace("secret: drop", "secret: drop\n  id: drop").rstrip()
-    plan = Policy.from_text(
-        f"{text}\npeople: {{column: id, at_most: 3}}\nrelease: {{mechanism: views, epsilon: 1, delta: 1e-6}}\n"
-    )
-    with pytest.raises(PolicyError):
-        api.release(people.assign(id=range(len(people))), plan)
+    found = {}
+    for rows in (1, 3):
+        plan = (
+            f"people: {{column: id, at_most: {rows}}}\nrelease: {{mechanism: views, epsilon: 4, delta: 1e-5, by: {by}}}"
+        )
+        made = api.release(people.assign(id=np.arange(len(people)) // 3), Policy.from_text(f"{text}\n{plan}\n"))
+        found[rows] = made.certified.mechanism.view
+    if by == "noise":
+        assert found[3].variance == pytest.approx(9 * found[1].variance, rel=0.1)
+    else:
+        assert found[3].k / found[3].beta > 1.5 * found[1].k / found[1].beta
 
 
 def test_names_of_files():
