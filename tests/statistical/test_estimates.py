@@ -16,7 +16,9 @@ SPEC.loader.exec_module(coverage)
 
 RELEASES = {"generalization, local": 3, "crowds under a tree": 12, "views": 12, "views, noisy": 12}
 """These are slow; intervals of local recoding hold for certain. The table in docs/estimates.md is of more releases."""
-LEAST = 0.93
+FEW = 3
+"""Releases of these on the larger tables, where less than 93% may hold by chance, and hardly less than 90%."""
+LEAST, LEAST_OF_FEW = 0.93, 0.90
 
 
 @pytest.fixture(scope="session")
@@ -33,12 +35,14 @@ def policy(known, table, mechanism):
 @pytest.mark.parametrize("table", ["Adult", "fars10", "census"])
 @pytest.mark.parametrize("mechanism", list(coverage.MECHANISMS))
 def test_intervals_hold(known, table, mechanism):
-    if mechanism in RELEASES and table != "census":
-        pytest.skip("slow: see docs/coverage.py")
-    releases = RELEASES.get(mechanism, 200 if table == "census" else 40)
+    if table in known and not coverage.possible(known[table], mechanism):
+        pytest.skip("this table has no whole numbers to be rounded")
+    few = mechanism in RELEASES and table != "census"
+    releases = FEW if few else RELEASES.get(mechanism, 200 if table == "census" else 40)
     found = coverage.covered(policy(known, table, mechanism), releases, total=mechanism.endswith("known"))
-    assert found[1][0] >= LEAST
-    assert found[2][0] >= LEAST
+    least = LEAST_OF_FEW if few else LEAST
+    assert found[1][0] >= least
+    assert found[2][0] >= least
 
 
 @pytest.mark.parametrize("mechanism", ["sampled crowds", "generalization", "generalization, local"])

@@ -119,6 +119,9 @@ def release(
             )
         if not rehearse:
             show_account(console, account)
+        elif isinstance(policy, str):
+            named = safe(shlex.quote(policy))
+            console.print(f"What else could be done, for your eyes only: incrowd advise {named}", soft_wrap=True)
 
     emit(payload, as_json=as_json, render=render)
 
@@ -218,7 +221,8 @@ def _verdict(console: Console, result: dict[str, Any], told: frozenset[str]) -> 
     untold = [w for w in result["warnings"] if w["text"] not in told and w["code"] != _UNCONFIRMED]
     marks = sum(warning["code"] == _UNCONFIRMED for warning in result["warnings"])
     if marks:
-        text = f"{marks} parts of the policy were read off the data, and nobody has confirmed them."
+        parts = "1 part of the policy was" if marks == 1 else f"{marks} parts of the policy were"
+        text = f"{parts} read off the data, and nobody has confirmed {'it' if marks == 1 else 'them'}."
         untold.insert(0, {"code": _UNCONFIRMED, "text": text, "internal": True})
     for warning in untold[:_MOST_WARNINGS]:
         whom = "For you only: warning" if warning["internal"] else "Warning"
