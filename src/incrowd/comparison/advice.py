@@ -21,10 +21,11 @@ import numpy as np
 from incrowd.core.errors import IncrowdError, PolicyError
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
+from incrowd.marginals import Marginals
 from incrowd.mechanisms.registry import MECHANISMS, require_countable
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.recoding.fidelity import Names, Told, fidelity
+from incrowd.recoding.fidelity import Names, Told, fidelity, sets_of_columns
 
 LOOKS = (
     "Choosing by these numbers looks at the table, and no promise covers that choice. Decide before you look where you "
@@ -138,16 +139,17 @@ def advise(
         )
     attributes = codings(policy)
     table, bits = count(policy, attributes), source or RandomSource()
-    tried = _carried_out(policy, Change("as it is", {}), table, bits)
+    truth = counted_once(table)
+    tried = _carried_out(policy, Change("as it is", {}), table, truth, bits)
     current = tried.found
     changes = list(_changes(policy, attributes, tried, table))
     found = []
     for number, change in enumerate(changes):
         if progress is not None:
             progress(change.words, number / len(changes))
-        found.append(_carried_out(policy, change, table, bits).found)
+        found.append(_carried_out(policy, change, table, truth, bits).found)
     found.sort(key=lambda alternative: -alternative.score)
-    control = fidelity(table, _evenly(table))
+    control = fidelity(truth, _evenly(table))
     return Advised(
         current=current,
         alternatives=tuple(found),
@@ -240,7 +242,7 @@ def _in_words(content: Mapping[str, Any], between: str = " = ") -> str:
 # --- what comes of it -------------------------------------------------------------------------------------------------
 
 
-def _carried_out(policy: Policy, change: Change, table: Histogram, source: RandomSource) -> _Tried:
+def _carried_out(policy: Policy, change: Change, table: Histogram, truth: Marginals, source: RandomSource) -> _Tried:
     """A release, its score, the levels that it shows, and its promise."""
     words, places = change.words, change.places
     name = "" if policy.release is None else policy.release.mechanism
@@ -256,7 +258,7 @@ def _carried_out(policy: Policy, change: Change, table: Histogram, source: Rando
         settings, prepared = mechanism.prepare(settings, part, lambda _what, _part: None)
         made = mechanism.draw(settings, prepared, source)
         told = _of_all(table, mechanism.told(settings, made), part.names)
-        scores = tuple(one.score for one in fidelity(table, told))
+        scores = tuple(one.score for one in fidelity(truth, told))
     except IncrowdError as error:
         return _Tried(
             Alternative(words, policy.lines(places), name, refused=error.message, weaker=change.weaker), {}, None
@@ -265,6 +267,12 @@ def _carried_out(policy: Policy, change: Change, table: Histogram, source: Rando
     epsilon = promise.document().get("epsilon") if "differential" in promise.notion else None
     found = Alternative(words, policy.lines(places), name, epsilon, promise.in_words, scores, weaker=change.weaker)
     return _Tried(found, made.levels, mechanism.compared_at(promise))
+
+
+def counted_once(table: Histogram, most: int = 3) -> Marginals:
+    """The true counts by all sets of columns that are scored: every alternative is held against them."""
+    sets = [names for size in range(1, most + 1) for names in sets_of_columns(table, size)]
+    return Marginals(table.columns, tuple(table.project(names) for names in sets))
 
 
 def _of_all(table: Histogram, told: Told, published: Sequence[str]) -> Told:

@@ -113,7 +113,8 @@ def changes_of(people, release):
     policy = Policy.from_text(text)
     attributes = codings(policy)
     table = count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
-    tried = advice._carried_out(policy, advice.Change("as it is", {}), table, RandomSource.seeded(3))
+    truth = advice.counted_once(table)
+    tried = advice._carried_out(policy, advice.Change("as it is", {}), table, truth, RandomSource.seeded(3))
     return tried, list(advice._changes(policy, attributes, tried, table))
 
 
