@@ -278,6 +278,30 @@ def test_the_policy_is_edited_with_care(studio, enter, shoot):
     quiet(page)
 
 
+def test_the_form_of_views_writes_keys_within_keys_and_lists(studio, enter):
+    text = (studio.folder / "town.yaml").read_text(encoding="utf-8")
+    page = enter("data")
+    open_policy(page)
+    write_policy(page, f"{text[: text.index('  mechanism')]}  mechanism: views\n  epsilon: 2\n  delta: 1e-5\n")
+
+    def put(label, value, key):
+        page.get_by_label(label, exact=True).fill(value)
+        page.keyboard.press("Tab")
+        page.wait_for_function("said => document.querySelector('#policy').value.includes(said)", arg=key)
+
+    put("chosen along a tree, or adaptive", "adaptive", "choose:")
+    assert api.policy_outline(page.locator("#policy").input_value())["release"]["choose"] == {"how": "adaptive"}
+    page.get_by_label("chosen along a tree, or adaptive", exact=True).fill("")
+    page.keyboard.press("Tab")
+    page.wait_for_function("() => !document.querySelector('#policy').value.includes('choose')")
+    put("or listed: age, sex; region, income", "age, sex; sex, district", "views:")
+    said = api.policy_outline(page.locator("#policy").input_value())["release"]
+    assert said["views"] == [["age", "sex"], ["sex", "district"]]
+    shown = page.get_by_label("or listed: age, sex; region, income", exact=True)
+    assert shown.input_value() == "age, sex; sex, district"
+    quiet(page)
+
+
 def test_the_lattice_answers(studio, enter, shoot):
     text = (studio.folder / "town.yaml").read_text(encoding="utf-8")
     page = enter("data")

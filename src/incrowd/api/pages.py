@@ -31,7 +31,7 @@ def mechanism_forms() -> dict[str, dict[str, Any]]:
             "title": one.title,
             "summary": one.summary,
             "start": dict(one.start),
-            "fields": [[field.key, field.label] for field in one.form],
+            "fields": [[field.key, field.label, field.lists] for field in one.form],
             "editor": one.editor,
             "groups": one.looked_at_first,
         }

@@ -70,11 +70,11 @@ def compare(
     reading: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """What a plain sample, a sampled crowd, randomised records and noisy counts each make of the same table.
+    """What a plain sample, a sampled crowd, randomised records, views and noisy counts each make of the same table.
 
-    The same factor e^ε and the same δ are asked of all four, each in its own notion; how these differ is said below the
-    table. Errors are those of all counts of one and two columns, at the levels that the policy fixes, or that its
-    mechanism would choose (else 0).
+    The same factor e^ε and the same δ are asked of each in its own notion; how these differ is said below the table.
+    Errors are those of all counts of one and two columns, at the levels that the policy fixes, or that its mechanism
+    would choose (else 0).
 
     Nothing of this is private. It looks at the raw table many times, spends nothing on paper, and must never be
     published; nor must a choice that was made because of it be called private.

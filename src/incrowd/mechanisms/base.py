@@ -195,10 +195,17 @@ class ComparedAs:
 
 @dataclass(frozen=True)
 class FormField:
-    """A key of the section as a form shows it: its name in the policy, and its name for people."""
+    """A key of the section as a form shows it.
+
+    Attributes:
+        key: its name in the policy; `choose.how` for one within another.
+        label: its name for people.
+        lists: whether it holds lists of names: commas within one, semicolons between them.
+    """
 
     key: str
     label: str
+    lists: bool = False
 
 
 class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]):

@@ -23,6 +23,7 @@ from typing import Any, ClassVar
 
 from incrowd.core.errors import BudgetError, InputError, UnreachableError
 from incrowd.mechanisms.promises import (
+    LARGEST_EPSILON,
     MOST_COPIES,
     Budget,
     ConcentratedPromise,
@@ -88,22 +89,33 @@ class SumRule(Counting):
 
     def price(self, entry: Entry) -> dict[str, float]:
         """The ε at the release's own δ, that of all its copies together."""
+        if isinstance(entry.promise, ViewsPromise | ConcentratedPromise):
+            return self._price_of_set(entry, entry.promise)
         relation = self.budget.relation
         parts = parts_of((entry,), relation)
         delta = at_least(self._own_delta(entry.promise, entry.copies))
         alone = entry.copies == 1 and relation is entry.relation
-        if isinstance(entry.promise, ViewsPromise | ConcentratedPromise) and relation is entry.relation:
-            # The whole of it is known better than its parts added up.
-            one = at_least(entry.copies * meaning(added_parts((entry.promise.whole,), entry.promise.delta)))
-            return {"epsilon": one if alone else min(one, planned_parts(parts, delta)), "delta": delta}
         return {"epsilon": added_parts(parts, delta) if alone else planned_parts(parts, delta), "delta": delta}
+
+    def _price_of_set(self, entry: Entry, promise: ViewsPromise | ConcentratedPromise) -> dict[str, float]:
+        """The ε of the whole at its own δ, which is known better than its parts added up."""
+        relation, copies = self.budget.relation, entry.copies
+        one = added_parts((promise.whole,), promise.delta)
+        if not one <= LARGEST_EPSILON:
+            return {"epsilon": math.inf, "delta": promise.delta}
+        (point,) = (
+            p for p in Point(one, promise.delta, promise.relation).parts(relation) if isinstance(p, ApproximateDP)
+        )
+        delta = at_least(min(copies * meaning(point.at_delta), Fraction(math.nextafter(1.0, 0.0))))
+        epsilon = at_least(copies * meaning(point.at_epsilon))
+        if copies > 1 or relation is not promise.relation:
+            epsilon = min(epsilon, planned_parts(parts_of((entry,), relation), delta))
+        return {"epsilon": epsilon, "delta": delta}
 
     def _own_delta(self, promise: Promise, copies: int) -> Fraction:
         if isinstance(promise, CrowdPromise):
             if promise.delta is None:
                 return min(meaning(DELTA_FOR_CROWDS), meaning(self.budget.delta))
-            own = meaning(promise.delta)
-        elif isinstance(promise, ViewsPromise | ConcentratedPromise):
             own = meaning(promise.delta)
         else:
             points = (p for p in promise.parts(self.budget.relation) if isinstance(p, ApproximateDP))

@@ -215,7 +215,7 @@ def test_one_folder_and_one_line(tmp_path):
         "published": 5,
         "failed": [],
         "estimate": [5],
-        "form": [["k", "k"]],
+        "form": [["k", "k", False]],
         "compared": "k = 2",
         "readme": True,
         "planned": {"people": 7},

@@ -142,6 +142,14 @@ def test_what_is_tried_of_each_mechanism(people):
     }
 
 
+def test_what_is_tried_of_views(people):
+    words = {c.words for c in changes_of(people, "mechanism: views, epsilon: 2, delta: 1e-5")[1]}
+    assert {"by = noise", "how = tree, columns = 3", "how = adaptive, columns = 2", "share = 0.2"} <= words
+    assert "how = tree, columns = 2" not in words
+    listed = changes_of(people, "mechanism: views, epsilon: 2, delta: 1e-5, by: noise, views: [[age, sex]]")[1]
+    assert {"by = crowd", "no views"} <= {c.words for c in listed}
+
+
 def test_randomising_at_the_same_promise_may_be_among_the_best():
     """The largest ρ states no more than the ε that was asked for, rounded up."""
     for sizes in ([2, 7, 5, 16], [2, 2], [40, 3]):

@@ -65,6 +65,7 @@ class SampledCrowdMechanism(
         FormField("delta", "δ"),
         FormField("selection_epsilon", "ε₁, for choosing levels"),
         FormField("minimise", "what the choice keeps low"),
+        FormField("totals.epsilon", "ε₃, for noisy counts of each column (empty: none)"),
         FormField("recoding", "one level per column (lattice) or a tree of boxes (tree)"),
         FormField("splits", "of a tree: into children (hierarchy) or in two (binary)"),
         FormField("score", "of a tree: by what it tells (information) or by what one-way tables do not (queries)"),

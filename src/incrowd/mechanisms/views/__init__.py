@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
@@ -54,7 +54,11 @@ class ViewsMechanism(
         FormField("epsilon", "ε"),
         FormField("delta", "δ"),
         FormField("by", "crowd or noise"),
+        FormField("choose.columns", "columns of a chosen view (2 or 3)"),
+        FormField("choose.how", "chosen along a tree, or adaptive"),
+        FormField("views", "or listed: age, sex; region, income", lists=True),
         FormField("share", "share for choosing views"),
+        FormField("combine", "a synthetic table (table), or none"),
         FormField("rows", "rows of the synthetic table (empty: as many as people)"),
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
@@ -95,6 +99,18 @@ class ViewsMechanism(
         yield ComparedSection({**promise, "by": "noise"}, chooses=True)
         if len(sizes) > 2:
             yield ComparedSection({**promise, "by": "noise", "choose": {"how": "adaptive"}}, chooses=True)
+
+    def variations(self, section: Views) -> Iterator[dict[str, Any]]:
+        """The other kind of counts; other sets of views, and other shares for choosing them."""
+        yield {"by": "crowd" if section.by == "noise" else "noise"}
+        choice = section.chosen
+        if choice is None:
+            yield {"views": None}
+            return
+        for how, columns in (("tree", 2), ("tree", 3), ("adaptive", 2), ("adaptive", 3)):
+            if (how, columns) != (choice.how, choice.columns):
+                yield {"choose": {"how": how, "columns": columns}}
+        yield from ({"share": share} for share in (0.05, 0.1, 0.2) if share != section.share)
 
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> ViewsSettled:
         from incrowd.mechanisms.views.settle import settle

@@ -16,6 +16,18 @@ function field(label, value, changed, cls = "field short") {
 
 const without = (content) => Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined && value !== ""));
 
+// A key within another is written with a point: choose.how.
+const within = (content, key) => key.split(".").reduce((here, part) => (here ?? {})[part], content);
+function changedAt(content, key, value) {
+  const [first, ...rest] = key.split(".");
+  if (!rest.length) return { ...content, [first]: value };
+  const inner = without(changedAt(content[first] ?? {}, rest.join("."), value));
+  return { ...content, [first]: Object.keys(inner).length ? inner : undefined };
+}
+// Lists of names: commas within one, semicolons between them.
+const written = (lists) => (lists ?? []).map((names) => [names].flat().join(", ")).join("; ");
+const parsed = (text) => (text ? text.split(";").map((part) => part.split(",").map((name) => name.trim()).filter(Boolean)) : undefined);
+
 export function publishingForm(place, { content, planned, changed }) {
   const mechanisms = JSON.parse(place.dataset.mechanisms);  // what the registry says of each
   const release = content.release || {};
@@ -37,8 +49,9 @@ export function publishingForm(place, { content, planned, changed }) {
   const kind = mechanisms[release.mechanism];
   if (kind) {
     place.append(make("p", { class: "hint" }, kind.summary));
-    place.append(make("div", { class: "row" }, ...kind.fields.map(([key, label]) =>
-      field(label, release[key], (value) => put({ ...release, [key]: value }, true)))));
+    place.append(make("div", { class: "row" }, ...kind.fields.map(([key, label, lists]) =>
+      field(label, lists ? written(release[key]) : within(release, key),
+        (value) => put(changedAt(release, key, lists ? parsed(value) : value), true), lists ? "field grow" : "field short"))));
   }
   if (kind?.editor) place.append(...EDITORS[kind.editor](release, put));
 
