@@ -35,16 +35,23 @@ class Case:
         copies: whether several releases at once are allowed.
         random: whether two releases of one table differ.
         draws: how many of neighbouring tables are compared; fewer where one takes long.
+        several: the policy's section where a person has two rows, if that needs another one.
     """
 
     release: str
     copies: bool = True
     random: bool = True
     draws: int = 3000
+    several: str | None = None
     policy: Policy = field(init=False)
 
     def __post_init__(self):
         object.__setattr__(self, "policy", Policy.from_text(f"{ATTRIBUTES}release: {self.release}\n"))
+
+    def with_people(self, at_most):
+        """The same policy, or what it needs instead, where so many rows of a person count, the earliest ones."""
+        people = f"people: {{column: who, at_most: {at_most}, keep: earliest by visit}}"
+        return Policy.from_text(f"{ATTRIBUTES}{people}\nrelease: {self.several or self.release}\n")
 
     def with_ledger(self, folder, epsilon=1.0):
         """The same policy, with a ledger in a folder."""
@@ -55,7 +62,12 @@ class Case:
 
 CASES = {
     "sampled_crowd": Case("{mechanism: sampled_crowd, epsilon: 0.4, delta: 1e-4, beta: 0.3}"),
-    "generalization": Case("{mechanism: generalization, require: [{k: 5}, {l: 2}]}", copies=False, random=False),
+    "generalization": Case(
+        "{mechanism: generalization, require: [{k: 5}, {l: 2}]}",
+        copies=False,
+        random=False,
+        several="{mechanism: generalization, require: {k: 5}}",
+    ),
     "sample": Case("{mechanism: sample, epsilon: 0.9, delta: 0.05}", copies=False),
     "views": Case("{mechanism: views, epsilon: 0.5, delta: 1e-4, by: noise}", draws=150),
     "pram": Case("{mechanism: pram, epsilon: 3, delta: 1e-4}"),

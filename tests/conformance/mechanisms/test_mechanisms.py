@@ -19,7 +19,7 @@ from conformance_mechanisms import CASES
 
 import incrowd
 from incrowd import api
-from incrowd.core.errors import IncrowdError
+from incrowd.core.errors import IncrowdError, PolicyError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.registry import MECHANISMS
@@ -236,6 +236,29 @@ def check_what_is_told_is_near_the_truth(case, people, tmp_path):
     assert told(("sex", "job")).sum() == pytest.approx(len(people), rel=0.1)
 
 
+def check_people_with_several_rows_are_covered_or_refused(case, people, tmp_path):
+    """Their rows beyond those that count change nothing, and a certificate of fewer rows than count is not believed."""
+    name = case.policy.release.mechanism
+    rows = pd.DataFrame({"who": range(len(people)), "visit": 1}) // 2
+    visits = pd.concat([people.reset_index(drop=True), rows.assign(visit=range(len(people)))], axis=1)
+    policy = case.with_people(2)
+    if not MECHANISMS[name].several_rows:
+        with pytest.raises(PolicyError, match="at_most: 1"):
+            api.release(visits, policy)
+        return
+    made = api.release(visits, policy, folder=tmp_path / "people")
+    assert api.verify(tmp_path / "people").valid
+    assert "at most 2 rows count" in made.certified.assumptions[0]
+    more = pd.concat([visits, visits[visits["who"] == 7].sample(50, replace=True, random_state=1).assign(visit=10**6)])
+    first, second = (api.release(table, policy, _source=RandomSource.seeded(5)) for table in (visits, more))
+    assert first.histogram == second.histogram
+    assert first.beside == second.beside
+    document = made.certified.document()
+    document["policy"]["people"]["at_most"] = 12
+    forged = type(made.certified).model_validate(document)
+    assert not all(check.holds for check in MECHANISMS[name].check_promise(forged))
+
+
 CHECKS = {name.removeprefix("check_"): check for name, check in globals().items() if name.startswith("check_")}
 
 
@@ -323,7 +346,13 @@ def told_unscaled(self, settings, made):
     return lambda names: CROWD.told(self, settings, made)(names) * settings.crowd.beta
 
 
+def for_one_row(self, policy, attributes, copies):
+    fewer = policy if policy.people is None else policy.changed({("people", "at_most"): 1})
+    return CROWD.settle(self, fewer, attributes, copies)
+
+
 BROKEN = {
+    "promises to rows": (broken(settle=for_one_row), {"people_with_several_rows_are_covered_or_refused"}),
     "tells the sample's counts": (broken(told=told_unscaled), {"what_is_told_is_near_the_truth"}),
     "publishes everything": (broken(draw=everything), {"a_release_is_verified", "neighbouring_tables_look_alike"}),
     "uses no chance": (broken(draw=without_chance), {"chance_is_used_where_it_is_promised"}),
