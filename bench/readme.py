@@ -206,6 +206,7 @@ def parts(record: Recorded) -> dict[str, str]:
         "hundred million": _table(record.rows("hundred_million"), memory=True),
         "other libraries": _table(record.rows("rivals")),
         "views": scores(record),
+        "view costs": _table(record.rows("view_costs")),
         "trees": boxes(record),
         **{name: curve(record, name) for name in CURVES},
     }

@@ -7,6 +7,8 @@ fars10 and a census of 30,000 people.
 - *one-way*: the one-way tables by noise, columns independent: below this, nothing else is worth having.
 - *one crowd table*: all columns at once, levels chosen privately, each shown value spread evenly over what it covers.
 - *exact tree*: the pairs along the best tree, counted exactly: what no private tree of pairs can exceed.
+- *another million people* (the census only): the law that its people were drawn from, known without any noise. Who
+  scores more than this repeats what is accidental in the table.
 - *MST* and *AIM* are those of dpmm, with its own settings, in an environment of their own. They take minutes, so
   they are run once, by themselves: `--rivals` measures them and nothing else. dpmm's AIM leaves out pairs with more
   than 10,000 cells. The adaptive choice is compared with the recorded time of AIM.
@@ -31,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from bench.measuring import Row, Spent, measured, median, show, spent
+from bench.measuring import Row, Spent, command, measured, median, seconds, show, spent
 from bench.recording import afterwards, keep, machine, recorded
 from bench.tables import ABSENT, benchmark_policy, census, load, new_folder, table_folder, write_census
-from incrowd.hierarchy import CodedAttribute
+from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.sampled_crowd import draw as sampled_crowd
 from incrowd.mechanisms.sampled_crowd.settle import solve
@@ -44,8 +46,9 @@ from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.settle import settle
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.sources import open_source
 
-NAME = "views"
+NAME, COSTS = "views", "view_costs"
 HERE = Path(__file__).parent
 PLACE = HERE / ".view_rivals"
 DELTA = 1e-6
@@ -56,8 +59,9 @@ Array = np.ndarray[Any, Any]
 Marginal = Callable[[Sequence[int]], Array]
 
 OURS = {
-    "crowds, tree of pairs": "by: crowd",
-    "noise, tree of pairs": "by: noise",
+    "crowds, tree of pairs": "by: crowd, choose: {how: tree}",
+    "crowds, adaptive pairs": "by: crowd, choose: {how: adaptive}",
+    "noise, tree of pairs": "by: noise, choose: {how: tree}",
     "noise, tree of triples": "by: noise, choose: {columns: 3, how: tree}",
     "noise, adaptive pairs": "by: noise, choose: {columns: 2, how: adaptive}",
     "noise, adaptive triples": "by: noise, choose: {columns: 3, how: adaptive}",
@@ -240,6 +244,9 @@ def run(
         shown = f"{subject.name}, {subject.table.total:,} × {len(subject.sizes)}"
         if not rivals:
             yield Row(f"{subject.name}, exact tree", f"{shown}, exact tree", figures=subject.score(exact_tree(subject)))
+            if subject.name == "census":
+                law = subject.score(partial(counts_of, census(3000 if quick else 1_000_000)[0]))
+                yield Row("census, another million people", f"{shown}, another million people", figures=law)
         for epsilon in epsilons[:1] if quick else epsilons:
             label = f"{subject.name}, {epsilon:g}", f"{shown}, ε = {epsilon:g}"
             if rivals:
@@ -265,9 +272,81 @@ def _ours(subject: Subject, epsilon: float, label: tuple[str, str], runs: int) -
     for name, way in ways.items():
         took, figures = _mean(subject, way, runs)
         row = Row(f"{label[0]}, {name}", f"{label[1]}, {name}", took, figures=figures)
-        if "adaptive" in name and aim is not None:
+        if name.startswith("noise, adaptive") and aim is not None:
             row = Row(row.key, row.name, took, "AIM", aim.ours, target=0.1, figures=figures)
         yield row
+
+
+# --- what views cost, and one of them as a table of counts ------------------------------------------------------------
+
+WIDE = (100, 2, 7, 9, 3, 3, 13, 11, 7, 2, 20, 5, 4, 16, 6, 2, 8, 50, 3, 12)
+"""The columns of a survey, by how many values they have."""
+
+
+def costs(quick: bool = False) -> Iterator[Row]:
+    """Whole commands, from a file to a release; and the error of a table of counts."""
+    rows = 3000 if quick else 27_000
+    for name, how in OURS.items():
+        yield _cost(f"20 columns, {name}", f"{rows:,} × 20, {name}", _wide(rows, how), 20.0)
+    rows = 3000 if quick else 1_000_000
+    path = new_folder() / "census.parquet"
+    write_census(path, rows)
+    policy = path.with_suffix(".yaml")
+    text = policy.read_text(encoding="utf-8").partition("\nrelease:")[0]
+    for name in ("crowds, adaptive pairs", "noise, tree of pairs", "noise, adaptive triples"):
+        _release(policy, text, OURS[name])
+        yield _cost(f"million, {name}", f"census, {rows:,} × 7, {name}", policy, 60.0)
+    if (folder := table_folder("adult")) is not None:
+        errors: list[Array] = []
+        took = spent(lambda: errors.append(_count_errors(folder)))
+        errors += [_count_errors(folder) for _ in range(RUNS - 1)]
+        note = f"all {errors[0].size} cells listed, mean relative error {np.mean(errors):.2%}"
+        yield Row("counts", "Adult, education × sex as one listed view by noise, ε = 1", took, note=note)
+
+
+def _cost(key: str, name: str, policy: Path, target: float) -> Row:
+    took = command("incrowd", "release", policy, "-o", new_folder() / "release")
+    note = f"processor time {seconds(took.cpu)}"
+    return Row(key, name, took, target=target, target_for="seconds", note=note)
+
+
+def _release(path: Path, text: str, how: str) -> None:
+    path.write_text(f"{text}\nrelease: {{mechanism: views, epsilon: 1, delta: {DELTA:g}, {how}}}\n", encoding="utf-8")
+
+
+def _wide(rows: int, how: str) -> Path:
+    """A policy beside a survey whose columns depend on each other through five kinds of people."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    rng, folder = np.random.default_rng(2), new_folder()
+    kind = rng.integers(0, 5, rows)
+    columns, lines = {}, []
+    for number, size in enumerate(WIDE):
+        weights = 0.6 * rng.dirichlet(np.full(size, 0.7), 5) + 0.4 * rng.dirichlet(np.full(size, 0.9))
+        drawn = (np.cumsum(weights[kind], axis=1) < rng.random(rows)[:, None]).sum(axis=1)
+        columns[f"c{number}"] = pa.array(np.minimum(drawn, size - 1))
+        levels = ", hierarchy: {widths: [5, 10, 20]}" if size > 12 else ""
+        lines.append(f"  c{number}: {{type: integer, domain: {{from: 0, to: {size - 1}}}{levels}}}")
+    csv.write_csv(pa.table(columns), folder / "survey.csv")
+    _release(folder / "survey.yaml", "\n".join(["incrowd: 1", "data: {path: survey.csv}", "attributes:", *lines]), how)
+    return folder / "survey.yaml"
+
+
+def _count_errors(folder: Path) -> Array:
+    """The relative errors of the table's cells, none of which is empty."""
+    kept = ("education", "sex")
+    lines = benchmark_policy("adult", folder).splitlines()
+    text = "\n".join(line for line in lines if not line.startswith("  ") or line.strip().startswith(kept))
+    policy = Policy.from_text(
+        f"{text}\nrelease: {{mechanism: views, epsilon: 1, delta: {DELTA:g}, by: noise, "
+        "views: [[education, sex]], combine: none}\n"
+    )
+    attributes = codings(policy)
+    table = open_source(folder / "adult.csv", delimiter=";").count_by([a.coding for a in attributes])
+    view = views.run(settle(policy.release, policy, attributes), table, RandomSource()).views[-1]  # type: ignore[arg-type]
+    true = counts_of(table, (0, 1))
+    return np.asarray(np.abs(view.counts - true) / true)
 
 
 def _mean(subject: Subject, way: Callable[[], Marginal], runs: int) -> tuple[Spent, dict[str, float]]:
@@ -287,14 +366,16 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS, help="other values of ε")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of each way of ours; {RUNS} unless said")
     parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=(), help="MST, AIM or both, and nothing of ours")
+    parser.add_argument("--costs", action="store_true", help="what views cost, and nothing else")
     parser.add_argument("--record", action="store_true", help="keep the result in bench/recorded.json")
     options = parser.parse_args()
     made = machine(quick=options.quick)
     work = partial(run, rivals=options.rivals, only=options.only, epsilons=options.epsilon, runs=options.runs)
-    rows = show(measured(work, options.quick))
+    name = COSTS if options.costs else NAME
+    rows = show(measured(costs if options.costs else work, options.quick))
     if options.record:
         new = {row.key for row in rows}
-        keep({NAME: [*(row for row in recorded().rows(NAME) if row.key not in new), *rows]}, afterwards(made))
+        keep({name: [*(row for row in recorded().rows(name) if row.key not in new), *rows]}, afterwards(made))
 
 
 if __name__ == "__main__":

@@ -39,7 +39,10 @@ class Views(ReleaseSection):
         default="crowd",
         description="Each view counts sampled people, crowds only; or counts everybody, with discrete Gaussian noise.",
     )
-    choose: Choose | None = Field(default=None, description="Which views are chosen privately; pairs along a tree.")
+    choose: Choose | None = Field(
+        default=None,
+        description="Which views are chosen privately: pairs, adaptively by crowd and along a tree by noise.",
+    )
     views: tuple[tuple[str, ...], ...] | None = Field(
         default=None, description="The views, each a list of columns, instead of a choice: [[age, sex], [region]]."
     )
@@ -55,8 +58,12 @@ class Views(ReleaseSection):
 
     @property
     def chosen(self) -> Choose | None:
-        """What is chosen; None if the views are listed."""
-        return None if self.views is not None else self.choose or Choose()
+        """What is chosen; None if the views are listed.
+
+        Another view by crowds costs the others little, and each shows its largest cells only: so more are taken.
+        """
+        usual = Choose(how="adaptive" if self.by == "crowd" else "tree")
+        return None if self.views is not None else self.choose or usual
 
     def listed(self, names: list[str]) -> list[tuple[str, ...]]:
         """The listed views of several columns, their columns in the table's order."""

@@ -80,7 +80,7 @@ def distance(table, told, names):
 
 @pytest.mark.parametrize("by", ["crowd", "noise"])
 def test_one_way_tables_come_first_and_a_tree_connects_all_columns(people, by):
-    _, found = outcome(people, f"epsilon: 2, delta: 1e-5, by: {by}")
+    _, found = outcome(people, f"epsilon: 2, delta: 1e-5, by: {by}, choose: {{how: tree}}")
     assert [view.columns for view in found.views[:4]] == [("age",), ("sex",), ("job",), ("home",)]
     pairs = [view.columns for view in found.views[4:]]
     assert len(pairs) == 3
@@ -89,6 +89,13 @@ def test_one_way_tables_come_first_and_a_tree_connects_all_columns(people, by):
     for _ in pairs:
         reached |= {name for pair in pairs if reached & set(pair) for name in pair}
     assert reached == {"age", "sex", "job", "home"}
+
+
+@pytest.mark.parametrize(("by", "views"), [("crowd", 6), ("noise", 3)])
+def test_if_nothing_is_said_crowds_are_chosen_adaptively_and_noise_along_a_tree(people, by, views):
+    settings, found = outcome(people, f"epsilon: 1, delta: 1e-5, by: {by}")
+    assert settings.choice.how == ("adaptive" if by == "crowd" else "tree")
+    assert (settings.plan.views, settings.plan.choices, len(found.views)) == (views, views, 4 + views)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +126,7 @@ def test_views_beat_the_one_way_control_and_improve_with_epsilon(people, by):
 
 
 def test_crowds_are_true_counts_of_sampled_people_and_never_small(people):
-    settings, found = outcome(people, "epsilon: 1, delta: 1e-5")
+    settings, found = outcome(people, "epsilon: 1, delta: 1e-5, choose: {how: tree}")
     for view in found.views:
         shown = view.counts[view.counts > 0]
         assert shown.min() >= view.step.k
