@@ -21,7 +21,7 @@ from incrowd.auditing.runs import alike
 from incrowd.auditing.spelling import Suspect
 from incrowd.core.errors import InternalError, ParameterError
 from incrowd.histogram import Histogram
-from incrowd.theory.beliefs import Adversary, BeliefAudit, DirichletPrior, belief_ratio
+from incrowd.theory.beliefs import Adversary, BeliefAudit, DirichletPrior, Predicate, belief_ratio
 from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
 from incrowd.theory.syntactic import (
     Measure,
@@ -237,7 +237,8 @@ def disclosure(
     for suspect in (s.for_values(len(labels)) for s in suspects if len(labels) > 1):
         if suspect.about in (None, sensitive):
             audit, by_kind = _over_blocks(kinds, _beliefs_of(suspect, labels, totals))
-            beliefs.append(_belief(suspect, audit, int(sizes[audit.group]), labels, show_values=show_values))
+            thinkable = [labels[number] for number in suspect.possible(labels)]
+            beliefs.append(_belief(suspect, audit, int(sizes[audit.group]), thinkable, show_values=show_values))
             ratios.append(by_kind)
     same = groups.distinct == 1
     absent = labels.index(None) if None in labels else None
@@ -286,7 +287,11 @@ def _stubbornness(kinds: Kinds, totals: Sequence[int]) -> tuple[StubbornnessPoin
 def _beliefs_of(
     suspect: Suspect, labels: Sequence[str | None], totals: Sequence[int]
 ) -> Callable[[NDArray[np.int64]], BeliefAudit]:
-    adversary, predicates = suspect.adversary(labels, totals), suspect.statements(labels)
+    possible = suspect.possible(labels)
+    predicates = suspect.statements([labels[number] for number in possible])
+    adversary = suspect.adversary(labels, totals)
+    if suspect.knows_not:
+        adversary = adversary.excluding(possible, len(labels))
     if predicates in ("negations", "subsets") and len(labels) > MOST_NEGATED:
         raise ParameterError(
             f"Statements such as “not this value” are examined for at most {MOST_NEGATED:,} values; there are "
@@ -294,7 +299,18 @@ def _beliefs_of(
             code="domain-large",
             remedy="Ask for predicates=values, or group the values first.",
         )
-    return lambda cells: belief_ratio(cells, adversary, predicates, per_group=True)
+
+    def measured(cells: NDArray[np.int64]) -> BeliefAudit:
+        if not suspect.knows_not:
+            return belief_ratio(cells, adversary, predicates, per_group=True)
+        left = cells[:, possible]
+        if not left.any():  # of nobody here she thinks that it can be
+            return BeliefAudit(1.0, 0, Predicate((0,)), 0.0, 0.0, Fraction(1), by_group=np.ones(len(cells)))
+        audit = belief_ratio(left, adversary, predicates, per_group=True)
+        ratios = audit.by_group if audit.by_group is not None else np.ones(len(cells))
+        return replace(audit, by_group=np.where(np.isnan(ratios), 1.0, ratios))
+
+    return measured
 
 
 def _over_blocks(

@@ -9,8 +9,9 @@ A spelling begins with the class of Machanavajjhala, Gehrke and Götz, and goes 
 - ``III shape=uniform``, ``shape=table`` (what the whole table shows) or ``shape=2,3``: she never revises her belief;
 - with classes I and III ``or-less-stubborn``: also those who believe the same less firmly;
 - with any class ``b=2``, records that she knows; ``predicates=values``, ``negations``, ``subsets`` or groups of values
-  by their names, ``predicates=stomach:ulcer+gastritis,lungs:flu+asthma``, what must not be learned; ``about=disease``,
-  the only sensitive attribute that is meant.
+  by their names, ``predicates=stomach:ulcer+gastritis,lungs:flu+asthma``, or numbers from one to another,
+  ``predicates=high:50000..,low:..9999``, what must not be learned; ``not=ulcer+flu``, values that she knows a person
+  does not have; ``about=disease``, the only sensitive attribute that is meant.
 
 Numbers for values stand in the order of the domain, or with the value's name: ``prior=flu:12000,cancer:18000``
 (``:500`` for a missing value).
@@ -36,7 +37,7 @@ _SETTINGS = {
     AdversaryClass.KNOWN_SHAPE: {"shape", _LESS},
     AdversaryClass.ANYONE: set[str](),
 }
-_COMMON = {"b", "predicates", "about"}
+_COMMON = {"b", "predicates", "about", "not"}
 _FAMILIES: dict[str, Literal["values", "negations", "subsets"]] = {
     "values": "values",
     "negations": "negations",
@@ -63,6 +64,7 @@ class Suspect:
         or_less_stubborn: whether those are meant, too, who believe the same less firmly.
         earlier: a table that she has seen.
         seen: how many people have which value there, once it has been read.
+        knows_not: values that she knows a person does not have.
         at_least_values: raise a stubbornness that leaves less than 1 per value to that; only for the one that is
             taken when nobody is named.
     """
@@ -77,7 +79,28 @@ class Suspect:
     or_less_stubborn: bool = False
     earlier: str | None = None
     seen: Mapping[str | None, int] | None = None
+    knows_not: tuple[str, ...] = ()
     at_least_values: bool = False
+
+    def possible(self, labels: Sequence[str | None]) -> list[int]:
+        """The values that she thinks possible, by their numbers."""
+        names = ["" if label is None else label for label in labels]
+        if unknown := len(set(self.knows_not) - set(names)):
+            raise ParameterError(
+                f"The adversary {self.name!r} knows that people do not have {unknown} values that the sensitive domain "
+                "does not have.",
+                code="parameter-combination",
+                remedy="Write values as in the table; declare the domain if not all of its values occur.",
+                details={"unknown": unknown},
+            )
+        left = [number for number, name in enumerate(names) if name not in self.knows_not]
+        if len(left) < 2:
+            raise ParameterError(
+                f"The adversary {self.name!r} leaves fewer than two values, so that there is nothing to learn.",
+                code="parameter-combination",
+                remedy="Name fewer values with 'not'.",
+            )
+        return left
 
     def for_values(self, size: int) -> Suspect:
         """The same, as she is for a domain of so many values."""
@@ -131,14 +154,18 @@ class Suspect:
         if isinstance(self.predicates, str):
             return self.predicates
         place = {"" if label is None else label: number for number, label in enumerate(labels)}
-        if unknown := len({value for _, values in self.predicates for value in values} - place.keys()):
+        named = {value for _, values in self.predicates for value in values if not _is_interval(value)}
+        if unknown := len(named - place.keys() - set(self.knows_not)):
             raise ParameterError(
                 f"The predicates of an adversary name {unknown} values that the sensitive domain does not have.",
                 code="parameter-combination",
                 remedy="Write values as in the table; declare the domain if not all of its values occur.",
                 details={"unknown": unknown},
             )
-        return tuple(Predicate(tuple(place[value] for value in values), name) for name, values in self.predicates)
+        return tuple(
+            Predicate(tuple(place[label] for label in place if any(_within(label, value) for value in values)), name)
+            for name, values in self.predicates
+        )
 
 
 DEFAULT = (
@@ -213,6 +240,7 @@ def _suspect(text: str, kind: AdversaryClass, given: dict[str, str]) -> Suspect:
         _FAMILIES[family] if family in _FAMILIES else _groups(text, family),
         _LESS in given,
         given.get("earlier"),
+        knows_not=tuple(given["not"].split("+")) if "not" in given else (),
     )
 
 
@@ -226,6 +254,28 @@ def _groups(text: str, listed: str) -> Groups:
     if len({name for name, _ in groups}) < len(groups):
         raise _wrong(text, "a group of values is named twice")
     return tuple(groups)
+
+
+def _is_interval(value: str) -> bool:
+    low, dots, high = value.partition("..")
+    return bool(dots) and bool(low or high) and all(_as_number(end) is not None for end in (low, high) if end)
+
+
+def _within(label: str, value: str) -> bool:
+    """Whether a label is a value of a group, or a number within one of its intervals, both ends included."""
+    if not _is_interval(value):
+        return label == value
+    low, _, high = value.partition("..")
+    number, least, most = _as_number(label), _as_number(low), _as_number(high)
+    return number is not None and (least is None or least <= number) and (most is None or number <= most)
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _weights(text: str, listed: str) -> Weights:

@@ -1,7 +1,10 @@
 """How adversaries, columns and domains are spelled."""
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from incrowd import api
 from incrowd.auditing.spelling import DEFAULT, read_adversary
 from incrowd.auditing.tables import columns_meant, domains_meant
 from incrowd.core.errors import GuaranteeError, InputError, ParameterError
@@ -162,3 +165,42 @@ def test_shares_of_a_table_that_lacks_a_value_are_no_prior():
         read_adversary("I shape=table sigma=16").adversary((*LABELS, "plague"), [3, 5, 0])
     assert "plague" not in error.value.message
     assert read_adversary("III shape=table").adversary((*LABELS, "plague"), [3, 5, 0])
+
+
+def test_who_knows_a_negation_is_audited_as_in_a_table_without_it():
+    """docs/proofs.md, "Who knows what a person does not have": against the rest of the table and of the prior."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"sex": rng.choice(["f", "m"], 400), "ill": rng.choice(["none", "flu", "ulcer", "cold"], 400)})
+    rest = table[~table.ill.isin(["none", "cold"])]
+    for knowing, plain in (
+        ("I prior=cold:5,flu:20,none:300,ulcer:9 not=none+cold", "I prior=flu:20,ulcer:9"),
+        ("II sigma=100 not=none+cold", "II sigma=98"),
+        ("III shape=1,2,3,4 not=none+cold b=2", "III shape=2,4 b=2"),
+    ):
+        found = api.audit(table, "sex", "ill", knowing).sensitive[0].beliefs[0]
+        expected = api.audit(rest, "sex", "ill", plain).sensitive[0].beliefs[0]
+        assert found.exact == expected.exact
+        assert found.ratio > 1
+
+
+def test_groups_without_anyone_she_thinks_possible_tell_her_nothing():
+    table = pd.DataFrame({"sex": ["f"] * 6 + ["m"] * 6, "ill": ["none"] * 6 + ["flu", "ulcer"] * 3})
+    audit = api.audit(table, "sex", "ill", "II sigma=20 not=none")
+    assert audit.sensitive[0].beliefs[0].group == 2
+    assert all(np.isfinite(worst.ratios[0]) for worst in audit.sensitive[0].worst)
+
+
+def test_numbers_from_one_to_another_are_groups_of_values():
+    table = pd.DataFrame({"sex": ["f", "m"] * 50, "pay": [10, 20, 30, 40, 50] * 20})
+    by_interval = api.audit(table, "sex", "pay", "II sigma=100 predicates=high:30..,low:..20,mid:20..40")
+    listed = api.audit(table, "sex", "pay", "II sigma=100 predicates=high:30+40+50,low:10+20,mid:20+30+40")
+    assert by_interval.sensitive[0].beliefs[0].exact == listed.sensitive[0].beliefs[0].exact
+
+
+@pytest.mark.parametrize(
+    "spelled", ["II sigma=9 not=rabies", "II sigma=9 not=none+flu", "II sigma=9 predicates=a:7..8"]
+)
+def test_values_that_are_not_there_or_leave_nothing_are_refused(spelled):
+    table = pd.DataFrame({"sex": ["f", "m"] * 3, "ill": ["none", "flu", "ulcer"] * 2})
+    with pytest.raises(ParameterError):
+        api.audit(table, "sex", "ill", spelled)
