@@ -17,7 +17,8 @@ MODULES = (
     "thinning",
     "pram",
     "collector",
+    "sustained",
     "cell_memory",
     "curves",
 )
-"""What `make bench` runs, in this order; `hundred_million` and `views`, which take long, are run by themselves."""
+"""What `make bench` runs, in this order; `cells`, `hundred_million` and `views`, which take long, run by themselves."""

@@ -204,6 +204,7 @@ def parts(record: Recorded) -> dict[str, str]:
         "conditions": f"{_wrapped(conditions(record))}\n",
         "example": worked_example(record),
         "hundred million": _table(record.rows("hundred_million"), memory=True),
+        "cells": _table(record.rows("cells"), memory=True),
         "other libraries": _table(record.rows("rivals")),
         "views": scores(record),
         "view costs": _table(record.rows("view_costs")),

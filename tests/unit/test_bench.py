@@ -22,7 +22,7 @@ from bench.measuring import Row, Spent  # noqa: E402
 from incrowd.histogram import Column, Histogram  # noqa: E402
 
 SHARED = {"measuring", "tables", "results", "recording", "readme", "paper", "rival_work", "view_rival_work"}
-APART = {"hundred_million", "views"}
+APART = {"cells", "hundred_million", "views"}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,186 @@
+"""Tables of nearly distinct tuples: cells that stay in the engine, and the most memory that a release takes.
+
+Half of the rows are one of 20 thousand tuples, the others are all but unique, in eight columns of ten million million
+million possible tuples. Levels are fixed: as the values are, so that the engine has a cell for every other row, and
+coarse. DuckDB may use half of the memory that is given, and turns to temporary files. Targets: 8 GB for all of it
+on one machine; on Spark, 2 GB for the driver, of which Java's heap may have one, with two executors.
+
+It takes long, so it is not part of `make bench`: `python -m bench.cells --rows 400000000` is a table of 200 million
+different tuples. `--spark` runs the same on a local cluster, `--wide` looks at tables of many columns and of huge
+domains instead. `--record` keeps what was found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+import duckdb
+
+from bench.measuring import Row, Spent, command, measured, show
+from bench.recording import afterwards, keep, machine, recorded
+from bench.tables import new_folder, scratch
+
+NAME = "cells"
+
+COLUMNS = {"age": 100, "sex": 2, "area": 1000, "job": 500, "school": 16, "income": 100, "household": 10, "day": 365}
+COARSE = {"age": 10, "area": 100, "job": 100, "income": 50, "day": 365}
+FREQUENT = 20_000
+SHAPES = {"fine": "levels as they are", "coarse": "coarse levels"}
+ROWS, GIGABYTES = 400_000_000, 8
+WIDE = {
+    "100 columns": ("100 columns", (4,) * 100, 5),
+    "million codes": ("2 columns of a million codes and 6 of 4", (10**6, 10**6, *(4,) * 6), 4),
+}
+
+
+@cache
+def nearly_distinct(rows: int) -> Path:
+    """A Parquet file."""
+    path = scratch() / f"nearly-distinct-{rows}.parquet"
+    columns = ", ".join(
+        f"CAST(hash(who * 100 + {number}) % {size} AS INTEGER) AS {name}"
+        for number, (name, size) in enumerate(COLUMNS.items())
+    )
+    who = f"CASE WHEN i % 2 = 0 THEN i ELSE -1 - (hash(i) % {FREQUENT})::BIGINT END AS who"
+    with duckdb.connect(config={"memory_limit": "1GB", "preserve_insertion_order": "false"}) as connection:
+        connection.execute(
+            f"COPY (SELECT {columns} FROM (SELECT {who} FROM range({rows}) AS r(i))) TO '{path}' (FORMAT parquet)"
+        )
+    return path
+
+
+def policy(shape: str) -> str:
+    """Every level is fixed."""
+    lines = []
+    for name, size in COLUMNS.items():
+        width = COARSE.get(name)
+        grouped = "" if width is None else f", hierarchy: {{widths: [{width}]}}, level: {int(shape == 'coarse')}"
+        lines.append(f"  {name}: {{type: integer, domain: {{from: 0, to: {size - 1}}}{grouped}}}")
+    release = "release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-9}"
+    return "\n".join(["incrowd: 1", "rows_are_people: true", "attributes:", *lines, release, ""])
+
+
+def wide_table(rows: int, sizes: Sequence[int]) -> Path:
+    """Columns of independent values."""
+    path = new_folder() / "wide.parquet"
+    columns = ", ".join(f"CAST(hash(i * 1000 + {n}) % {size} AS INTEGER) AS c{n}" for n, size in enumerate(sizes))
+    with duckdb.connect(config={"memory_limit": "1GB"}) as connection:
+        connection.execute(f"COPY (SELECT {columns} FROM range({rows}) AS r(i)) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def wide_policy(sizes: Sequence[int], coarse: int) -> str:
+    """The first columns as they are, up to thousands of values; all others so coarse that all values are alike."""
+    lines = []
+    for n, size in enumerate(sizes):
+        width = max(2, size // 10)
+        level = 2 if n >= coarse else int(size > 1000)
+        domain = f"type: integer, domain: {{from: 0, to: {size - 1}}}, hierarchy: {{widths: [{width}]}}"
+        lines.append(f"  c{n}: {{{domain}, level: {level}}}")
+    release = "release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-9}"
+    return "\n".join(["incrowd: 1", "rows_are_people: true", "attributes:", *lines, release, ""])
+
+
+# The limit is for addresses, of which twice as many are used as of memory.
+_LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 * {limit}, 2 * {limit}))
+from incrowd.cli import incrowd
+from incrowd.cli._shell import run
+sys.exit(run(incrowd, {arguments!r}))
+"""
+
+
+def released(text: str, data: Path, gigabytes: float) -> Spent:
+    """`incrowd release` with this policy, in a process that may use so much memory."""
+    folder = new_folder()
+    (folder / "policy.yaml").write_text(text, encoding="utf-8")
+    given = ["release", str(folder / "policy.yaml"), "-o", str(folder / "out"), "--data", str(data), "--json"]
+    took = command("python", "-c", _LIMITED.format(limit=int(gigabytes * 1e9), arguments=given))
+    assert (folder / "out" / "certificate.json").is_file(), "the command must have released something"
+    return took
+
+
+def run(quick: bool = False, rows: int = ROWS, gigabytes: float = GIGABYTES) -> Iterator[Row]:
+    """The release command on nearly distinct tuples."""
+    if quick:
+        rows, gigabytes = 400_000, 4
+    data = nearly_distinct(rows)
+    for key, levels in SHAPES.items():
+        took = released(policy(key), data, gigabytes)
+        name = f"release command, {rows:,} rows, {rows // 2:,} different tuples, {levels}, {gigabytes:g} GB given"
+        figures = {"rows": rows}
+        yield Row(key, name, took, target=1000 * gigabytes, target_for="megabytes", figures=figures)
+
+
+def run_wide(quick: bool = False) -> Iterator[Row]:
+    """Many columns, and columns of a million codes: a million rows, all but distinct."""
+    rows = 20_000 if quick else 1_000_000
+    for key, (shown, sizes, coarse) in WIDE.items():
+        took = released(wide_policy(sizes, coarse), wide_table(rows, sizes), GIGABYTES)
+        yield Row(key, f"release command, {rows:,} rows, {shown}", took, figures={"rows": rows})
+
+
+_ON_SPARK = """
+from pyspark.sql import SparkSession
+from incrowd import api
+from incrowd.policy import Policy
+settings = {{
+    "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "1g",
+    "spark.executor.memory": "2g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
+    "spark.local.dir": {place!r},
+}}
+spark = SparkSession.builder.master("local-cluster[2,1,2560]").config(map=settings).getOrCreate()
+spark.sparkContext.setLogLevel("OFF")
+made = api.release(spark.read.parquet({data!r}), Policy.from_file({policy!r}), rehearse=True, most_cells={most})
+assert made.load().total, "something must have been released"
+"""
+
+
+def run_spark(quick: bool = False, rows: int = ROWS) -> Iterator[Row]:
+    """The same on a cluster of two executors; time and memory are Python's part of the driver."""
+    if importlib.util.find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        yield Row("spark, coarse", "release on Spark", note="PySpark or Java is not installed")
+        return
+    rows = 400_000 if quick else rows
+    data = nearly_distinct(rows)
+    for key, levels in SHAPES.items():
+        folder = new_folder()
+        (folder / "policy.yaml").write_text(policy(key), encoding="utf-8")
+        work = _ON_SPARK.format(
+            data=str(data), policy=str(folder / "policy.yaml"), place=str(scratch()), most=min(10_000_000, rows // 4)
+        )
+        took = command("python", "-c", work)
+        name = f"release on Spark, {rows:,} rows, {rows // 2:,} different tuples, {levels}, Java's heap of 1 GB"
+        yield Row(f"spark, {key}", name, took, target=1000, target_for="megabytes", figures={"rows": rows})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--gigabytes", type=float, default=GIGABYTES)
+    parser.add_argument("--spark", action="store_true", help="on a local cluster of two executors instead")
+    parser.add_argument("--wide", action="store_true", help="many columns and huge domains instead")
+    parser.add_argument("--quick", action="store_true", help="few rows, to see that it works")
+    parser.add_argument("--record", action="store_true", help="keep the result in bench/recorded.json")
+    options = parser.parse_args()
+    made = machine(quick=options.quick)
+    work: Callable[[bool], Iterator[Row]] = partial(run, rows=options.rows, gigabytes=options.gigabytes)
+    if options.spark:
+        work = partial(run_spark, rows=options.rows)
+    if options.wide:
+        work = run_wide
+    rows = show(measured(work, options.quick))
+    if options.record:
+        others = [row for row in recorded().rows(NAME) if row.key not in {new.key for new in rows}]
+        keep({NAME: [*others, *rows]}, afterwards(made))
+
+
+if __name__ == "__main__":
+    main()
