@@ -234,6 +234,25 @@ class Lines:
         return int(option.gains @ counts) - option.penalty * lost
 
 
+class BoxCounts(Protocol):
+    """A table that knows which box each record is in: one aggregation of box × part for each line and level.
+
+    The boxes of a level are numbered from 0. Whatever answers so gives the same tree from the same bits.
+    """
+
+    def within(self, options: Lines, boxes: Sequence[OpenBox], line: int) -> dict[int, Integers]:
+        """For each box that can be split along a line, how many records each part holds."""
+        ...
+
+    def follow(self, options: Lines, boxes: Sequence[OpenBox], lines: dict[int, int], first: Integers) -> None:
+        """Put each record into the part that it is in; see `Counts.follow`."""
+        ...
+
+    def only(self, boxes: Integers) -> None:
+        """Keep the records of some boxes, numbered anew; −1 stands for those that leave."""
+        ...
+
+
 class Counts:
     """The full table, cell by cell, with the box that each cell is in."""
 
@@ -241,6 +260,11 @@ class Counts:
         self.codes = [np.asarray(c) for c in codes]
         self.counts = counts.astype(np.float64)  # sums of whole numbers below 2**53 are exact
         self.box = np.zeros(len(counts), dtype=np.int64)
+
+    @classmethod
+    def of(cls, table: Histogram, columns: Sequence[Sets]) -> Counts:
+        """A table in memory."""
+        return cls([table[sets.name].codes for sets in columns], table.counts)
 
     def within(self, options: Lines, boxes: Sequence[OpenBox], line: int) -> dict[int, Integers]:
         """For each box that can be split along a line, how many records each part holds: one aggregation."""
@@ -297,11 +321,11 @@ class Counts:
         self.codes = [codes[kept] for codes in self.codes]
 
 
-def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, draws: Draws) -> Tree:
+def grow(table: Histogram | BoxCounts, columns: Sequence[Sets], growth: Growth, size: int, draws: Draws) -> Tree:
     """The tree, level by level. See the module's text for what it costs.
 
     Args:
-        table: the full table, base codes, one column for each of `columns`.
+        table: the full table, base codes, one column for each of `columns`; or what counts it elsewhere.
         columns: the sets of each column, with its noisy one-way table.
         growth: how it is grown.
         size: how many records there are, with noise that was paid for.
@@ -309,7 +333,7 @@ def grow(table: Histogram, columns: Sequence[Sets], growth: Growth, size: int, d
     """
     tree = [OpenBox(tuple(0 for _ in columns), max(0, size))]
     options = Lines(columns, growth)
-    cells = Counts([table[sets.name].codes for sets in columns], table.counts)
+    cells: BoxCounts = table if not isinstance(table, Histogram) else Counts.of(table, columns)
     level = [0]
     while level:
         number = np.full(len(level), -1, dtype=np.int64)
