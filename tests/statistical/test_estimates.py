@@ -45,7 +45,7 @@ def test_intervals_hold(known, table, mechanism):
     assert found[2][0] >= least
 
 
-@pytest.mark.parametrize("mechanism", ["sampled crowds", "generalization", "generalization, local"])
+@pytest.mark.parametrize("mechanism", ["sampled crowds", "generalization"])
 def test_intervals_that_know_of_nothing_missing_are_rejected(known, mechanism):
     found = coverage.covered(policy(known, "census", mechanism), 3, coverage.bare)
     assert found[1][0] < LEAST
