@@ -218,7 +218,8 @@ def test_delta_and_levels_are_the_policys(frame):
     assert looked.table["a"].labels == ("xy", "zz")
     assert api.compare(looked, epsilons=[1.0], runs=1).delta == 1e-5
     assert api.compare(looked, epsilons=[1.0], runs=1, delta=0.01).delta == 0.01
-    chosen = api.look_at(Policy.from_text(text.replace("DETAILS", "selection_epsilon: 0.5")), data=frame.head(40))
+    sure = text.replace("epsilon: 2", "epsilon: 60").replace("DETAILS", "selection_epsilon: 58")
+    chosen = api.look_at(Policy.from_text(sure), data=frame.head(40))
     assert len(chosen.table["a"].labels) < 3  # so few people are shown more coarsely, or not at all
     assert api.look_at(frame).delta is None
     assert api.compare(api.look_at(frame), epsilons=[1.0], runs=1).delta == comparing.DELTA
