@@ -68,7 +68,7 @@ SECTIONS["### `mechanism: generalization`"].append(AdversarySpec)
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_tables_of_the_policy_page_list_every_key_and_no_other(heading):
     page = (DOCS / "policy.md").read_text(encoding="utf-8")
-    section = re.split(r"^#{2,3} ", page.split(f"{heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+    section = re.split(r"^#{2,4} ", page.split(f"{heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
     listed = re.findall(r"^\| `(\w+)` \|", section, flags=re.MULTILINE)
     keys = {key for model in SECTIONS[heading] for key in keys_of(model)}
     if heading.startswith("###"):
