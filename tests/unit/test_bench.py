@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))  # the benchmarks are no part of the package
 
-from bench import MODULES, measuring, paper, readme, recording, results, tables  # noqa: E402
+from bench import MODULES, measuring, paper, readme, recording, results, tables, views  # noqa: E402
 from bench.curves import CURVES, draw  # noqa: E402
 from bench.measuring import Row, Spent  # noqa: E402
 
@@ -198,7 +198,7 @@ def test_the_pages_show_rows_that_were_recorded(record):
     missing = [place for place in (*readme.SHOWN, *(place for _, place in readme.SPEED)) if record.row(*place) is None]
     assert not missing
     assert len(readme.SPEED) == 5
-    assert set(record.benchmarks) == {*MODULES, *APART}
+    assert set(record.benchmarks) == {*MODULES, *APART, views.COSTS}
 
 
 def test_keys_tell_rows_apart(record):
