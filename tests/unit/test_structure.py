@@ -209,3 +209,34 @@ def test_importing_incrowd_imports_nothing_heavy():
 def test_modules_stay_readable():
     long = {str(p.relative_to(PACKAGE)): n for p in MODULES if (n := len(p.read_text().splitlines())) > 600}
     assert not long, f"modules over 600 lines: {long}"
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+FORMATTED = re.compile(r":,?(\.\d+)?[gf%e]\}")
+# Coordinates of drawings; figures that papers print, digit by digit; what certificates say, byte by byte; and decimals
+# that are made to be read again.
+NOT_FOR_PEOPLE = (
+    "core/numbers.py",
+    "reports/",
+    "papers/",
+    "mechanisms/views/charts.py",
+    "mechanisms/generalization/adversaries.py",
+    *(f"mechanisms/{name}/state.py" for name in ("pram", "sampled_crowd", "sampled_crowd/tree", "views")),
+)
+READ_AGAIN = ('float(f"', ".normalize():,f", 'fill-opacity="', ":>9}")
+
+
+def formatted(folder):
+    for path in sorted(folder.rglob("*.py")):
+        name = path.relative_to(folder).as_posix()
+        for line in path.read_text(encoding="utf-8").splitlines():
+            spec = FORMATTED.search(line)
+            if spec and not name.startswith(NOT_FOR_PEOPLE) and not any(mark in line for mark in READ_AGAIN):
+                yield f"{name}: {line.strip()}"
+
+
+def test_numbers_for_people_are_printed_by_one_module(tmp_path):
+    assert list(formatted(Path(incrowd.__file__).parent)) == []
+    (tmp_path / "one.py").write_text('text = f"{delta:.3g} and {share:.1%}"\n', encoding="utf-8")
+    assert len(list(formatted(tmp_path))) == 1

@@ -122,9 +122,9 @@ def survival(size: int, k: int, beta: float) -> float:
 
 def odds_at_most(epsilon: float) -> float:
     """e^ε, rounded up to three digits: what is said not to be exceeded is not."""
-    from incrowd.core.numbers import grown
+    from incrowd.core.numbers import few_digits, grown_float
 
-    return float(grown(min(epsilon, 700.0), 3))
+    return few_digits(grown_float(epsilon), 3, up=True)
 
 
 def belief_at_most(epsilon: float) -> float:

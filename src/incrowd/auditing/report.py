@@ -9,7 +9,7 @@ import numpy as np
 from incrowd.auditing.audit import Audit
 from incrowd.auditing.disclosure import AuditFigure, Belief, Disclosure
 from incrowd.auditing.reidentification import SMALL, Risk
-from incrowd.core.numbers import count, number, percent
+from incrowd.core.numbers import as_given, count, number, percent
 from incrowd.reports.bars import Row, bars, crowd_sizes
 from incrowd.reports.frame import MARKING
 from incrowd.reports.page import (
@@ -144,7 +144,7 @@ def _risks(audit: Audit) -> list[Content]:
                 "attacker",
                 "highest",
                 "mean",
-                f"above {risks.threshold:g}",
+                f"above {as_given(risks.threshold)}",
                 "found",
                 "who, and how it is found out",
             ],
@@ -234,7 +234,7 @@ def _columns(audit: Audit) -> list[Content]:
         [
             label(c.name),
             number(c.distinct),
-            f"{c.entropy:.2f}",
+            f"{number(c.entropy)}",
             number(c.uniques),
             number(c.k_without),
             _risk(c.mean_risk_without),

@@ -314,7 +314,7 @@ def _number(text: str, written: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise _wrong(text, f"{written!r} is no number")
+        raise _wrong(text, f"{written!r} is not a finite number")
     return number
 
 

@@ -9,6 +9,7 @@ import click
 
 from incrowd.cli._shell import emit, file_name, json_option, policy_file, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
+from incrowd.core.numbers import as_given, number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,7 +78,7 @@ def advise(
 def _show_chosen(console: Console, chosen: PrivateChoice) -> None:
     console.print(
         f"Chosen privately among {len(chosen.candidates)}: [bold]{safe(chosen.change)}[/]. That has cost ε = "
-        f"{chosen.epsilon:g}, and ε = {chosen.left:g} is left for the release. In the policy:",
+        f"{as_given(chosen.epsilon)}, and ε = {as_given(chosen.left)} is left for the release. In the policy:",
         soft_wrap=True,
     )
     for line in chosen.lines.splitlines():
@@ -94,7 +95,7 @@ def _show(console: Console, found: Advised, *, everything: bool) -> None:
     for name in ("1 column", "2 columns", "3 columns")[: len(found.control)]:
         table.add_column(name, justify="right")
     _row(table, found.current, name="now")
-    table.add_row("one-way tables alone", "", *(f"{1000 * score:.0f}" for score in found.control))
+    table.add_row("one-way tables alone", "", *(f"{number(round(1000 * score))}" for score in found.control))
     done = [one for one in found.alternatives if everything or one.refused is None]
     for one in done if everything else done[:_SHOWN]:
         _row(table, one)
@@ -104,9 +105,11 @@ def _show(console: Console, found: Advised, *, everything: bool) -> None:
     console.print()
     if not found.best:
         console.print("No single change at the same ε gains anything.")
-    for number, one in enumerate(found.best, start=1):
+    for place, one in enumerate(found.best, start=1):
         gain = 1000 * (one.score - max(found.current.score, 0.0))
-        console.print(f"[bold]{number}. {safe(one.change)}[/] gains {gain:.0f} of 1000. In the policy:", soft_wrap=True)
+        console.print(
+            f"[bold]{place}. {safe(one.change)}[/] gains {number(round(gain))} of 1000. In the policy:", soft_wrap=True
+        )
         for line in one.lines.splitlines():
             console.print(f"     {safe(line)}", soft_wrap=True, highlight=False)
     console.print()
@@ -115,8 +118,8 @@ def _show(console: Console, found: Advised, *, everything: bool) -> None:
 
 
 def _row(table: Any, one: Alternative, name: str | None = None) -> None:
-    epsilon = "—" if one.epsilon is None else f"{one.epsilon:g}"
+    epsilon = "—" if one.epsilon is None else f"{as_given(one.epsilon)}"
     if one.refused is not None:
         table.add_row(safe(name or one.change), epsilon, safe(one.refused))
     else:
-        table.add_row(safe(name or one.change), epsilon, *(f"{1000 * score:.0f}" for score in one.scores))
+        table.add_row(safe(name or one.change), epsilon, *(f"{number(round(1000 * score))}" for score in one.scores))

@@ -10,7 +10,7 @@ import click
 
 from incrowd.cli._shell import DONE, FAILED, emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
-from incrowd.core.numbers import number
+from incrowd.core.numbers import as_given, number, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -144,7 +144,7 @@ def _show(console: Console, audit: Audit, html: str | None) -> None:
         f"{safe(', '.join(audit.quasi))}: k = {audit.k:,}[/]",
         soft_wrap=True,
     )
-    console.print(f"  {alone:,} records are alone in their group, {alone / audit.records:.1%} of all")
+    console.print(f"  {alone:,} records are alone in their group, {percent(alone / audit.records)} of all")
     if audit.people is not None:
         _show_people(console, audit.people)
     _show_risks(console, audit)
@@ -193,26 +193,26 @@ def _show_required(console: Console, outcomes: Sequence[RuleOutcome]) -> None:
 
 def _show_risks(console: Console, audit: Audit) -> None:
     risks = audit.risks
-    shown = _table(("attacker", "highest", "mean", f"above {risks.threshold:g}", "found"))
+    shown = _table(("attacker", "highest", "mean", f"above {as_given(risks.threshold)}", "found"))
     for name, risk in (
         ("prosecutor", risks.prosecutor),
         ("journalist", risks.journalist),
         ("  individual risk", risks.individual),
     ):
         if risk is not None:
-            numbers = (number(risk.highest), number(risk.mean), f"{risk.above:.1%}", f"{risk.expected:,.1f}")
+            numbers = (number(risk.highest), number(risk.mean), f"{percent(risk.above)}", f"{number(risk.expected)}")
             shown.add_row(name, *numbers)
-    shown.add_row("marketer", "", number(risks.marketer), "", f"{risks.marketer * audit.records:,.1f}")
+    shown.add_row("marketer", "", number(risks.marketer), "", f"{number(risks.marketer * audit.records)}")
     _print(console, "Being found", shown)
     if risks.journalist is not None:
         console.print(f"  journalist: {risks.journalist.estimator}", soft_wrap=True)
-    sizes = ", ".join(f"{s.records:,} ({s.share:.1%}) in groups below {s.below}" for s in risks.small_groups)
+    sizes = ", ".join(f"{s.records:,} ({percent(s.share)}) in groups below {s.below}" for s in risks.small_groups)
     console.print(f"  records: {sizes}", soft_wrap=True)
     for uniques in sorted(risks.population_uniques, key=lambda found: not found.believed):
-        whole = "" if uniques.in_population is None else f", {uniques.in_population:,.1f} in the population"
+        whole = "" if uniques.in_population is None else f", {number(uniques.in_population)} in the population"
         believe = "believe this" if uniques.believed else "too low, as a rule"
         console.print(
-            f"  {uniques.in_table:,.1f} records are about people like nobody else{whole} ({believe}): "
+            f"  {number(uniques.in_table)} records are about people like nobody else{whole} ({believe}): "
             f"{uniques.estimator}",
             soft_wrap=True,
         )
@@ -227,7 +227,7 @@ def _show_columns(console: Console, audit: Audit) -> None:
         shown.add_row(
             safe(c.name),
             f"{c.distinct:,}",
-            f"{c.entropy:.2f}",
+            f"{number(c.entropy)}",
             f"{c.uniques:,}",
             f"{c.k_without:,}",
             number(c.mean_risk_without),
@@ -305,7 +305,7 @@ def _show_worst(console: Console, audit: Audit) -> None:
                     _group(w.group, more),
                     f"{w.size:,}",
                     f"{w.distinct:,}",
-                    f"{w.largest_share:.1%}",
+                    f"{percent(w.largest_share)}",
                     number(w.t),
                     *w.shown,
                     *_who(w.labels),

@@ -9,6 +9,7 @@ import click
 
 from incrowd.cli._shell import emit, file_name, json_option, progress_bar, safe
 from incrowd.cli._tables import counts_a_table, require_data
+from incrowd.core.numbers import as_given, number, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +107,7 @@ def _show(console: Console, found: Compared) -> None:
     console.print(
         f"{found.records:,} records, {found.marginals} counts of one or two of {len(found.columns)} columns, "
         f"{found.cells:,} cells; "
-        f"δ = {found.delta:g}; "
+        f"δ = {as_given(found.delta)}; "
         + ("one run" if found.runs == 1 else f"medians of {found.runs} runs ± their standard deviation"),
         soft_wrap=True,
     )
@@ -118,15 +119,17 @@ def _show(console: Console, found: Compared) -> None:
         table.add_column(name, justify="right")
     for figure in found.figures:
         if figure.absolute is None or figure.relative is None or figure.per_cell is None:
-            table.add_row(figure.mechanism, f"{figure.epsilon:g}", safe(figure.refused), "—", "—", "—")
+            table.add_row(figure.mechanism, as_given(figure.epsilon), safe(figure.refused), "—", "—", "—")
             continue
         table.add_row(
             figure.mechanism,
-            f"{figure.epsilon:g}",
+            as_given(figure.epsilon),
             safe(figure.settings),
-            f"{figure.absolute:.3g}" + ("" if figure.absolute_spread is None else f" ± {figure.absolute_spread:.1g}"),
-            f"{figure.per_cell:.2g}",
-            f"{figure.relative:.1%}" + ("" if figure.relative_spread is None else f" ± {figure.relative_spread:.1%}"),
+            f"{number(figure.absolute, 3)}"
+            + ("" if figure.absolute_spread is None else f" ± {number(figure.absolute_spread, 1)}"),
+            number(figure.per_cell, 2),
+            f"{percent(figure.relative)}"
+            + ("" if figure.relative_spread is None else f" ± {percent(figure.relative_spread)}"),
         )
     console.print(table)
     console.print()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from incrowd.cli._shell import emit, file_name, json_option, policy_file, safe, sign_option
+from incrowd.core.numbers import number
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +60,7 @@ def questionnaire(
 def _show(console: Console, made: Questionnaire, payload: dict[str, Any]) -> None:
     console.print(f"[bold]{safe(payload['questionnaire'])}[/] asks {len(made.questions)} questions.")
     for question in made.questions:
-        kept = f"kept with probability {float(question.retention):.4g}"
+        kept = f"kept with probability {number(float(question.retention))}"
         console.print(f"  {safe(question.name)}: {len(question.values)} possible answers, {kept}")
     console.print("It promises every respondent:")
     for sentence in payload["promise"]["in_words"]:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from incrowd.core.errors import IncrowdError, PolicyError
+from incrowd.core.numbers import as_given, number
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
 from incrowd.marginals import Marginals
@@ -144,9 +145,9 @@ def advise(
     current = tried.found
     changes = list(_changes(policy, attributes, tried, table))
     found = []
-    for number, change in enumerate(changes):
+    for place, change in enumerate(changes):
         if progress is not None:
-            progress(change.words, number / len(changes))
+            progress(change.words, place / len(changes))
         found.append(_carried_out(policy, change, table, truth, bits).found)
     found.sort(key=lambda alternative: -alternative.score)
     control = fidelity(truth, _evenly(table))
@@ -196,7 +197,7 @@ def _changes(policy: Policy, attributes: Sequence[CodedAttribute], tried: _Tried
     epsilon: float | None = section.model_dump().get("epsilon")
     for factor in () if epsilon is None else _FACTORS:
         larger = factor * (epsilon or 0.0)
-        yield Change(f"{mechanism.epsilon_called} = {larger:g}", {("release", "epsilon"): larger}, factor > 1)
+        yield Change(f"{mechanism.epsilon_called} = {as_given(larger)}", {("release", "epsilon"): larger}, factor > 1)
     for weaker, others in ((False, mechanism.variations(section)), (True, mechanism.weaker(section))):
         for keys in others:
             yield Change(_in_words(keys), {("release", key): value for key, value in keys.items()}, weaker)
@@ -235,7 +236,7 @@ def _in_words(content: Mapping[str, Any], between: str = " = ") -> str:
         if isinstance(value, list | Mapping):
             parts += [_in_words(one, between) for one in ([value] if isinstance(value, Mapping) else value)]
         elif value is not None:
-            parts.append(f"{key}{between}{f'{value:.3g}' if isinstance(value, float) else value}")
+            parts.append(f"{key}{between}{f'{number(value, 3)}' if isinstance(value, float) else value}")
     return ", ".join(parts) or ", ".join(f"no {key}" for key in content)
 
 

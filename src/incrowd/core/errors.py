@@ -55,7 +55,7 @@ CODES: Mapping[str, str] = {
     "hierarchy-domain": "A hierarchy is of a kind, or has edges, that its domain does not allow.",
     "hierarchy-level": "A level was asked for that the hierarchy does not have.",
     # tables read
-    "data-kind": "What was given is no table, file name or anything else that can be read.",
+    "data-kind": "What was given is neither a table nor a file name nor anything else that can be read.",
     "data-not-found": "No file of that name exists, or a pattern matches none.",
     "data-unreadable": "A file cannot be read: permission is lacking, it is a directory, damaged or cut short.",
     "data-format": "A file is of a kind that is not read, or is not what its name says.",

@@ -14,6 +14,8 @@ def number(value: float, digits: int = 4) -> str:
     """A number for people: thousands apart, very small and very large ones as powers of ten."""
     if isinstance(value, int):
         return f"{value:,}"
+    if math.isnan(value):
+        return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
@@ -23,6 +25,11 @@ def number(value: float, digits: int = 4) -> str:
     mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
     power = f"10{str(int(exponent)).translate(_RAISED)}"
     return power if mantissa == "1" else f"{mantissa} · {power}"
+
+
+def as_given(value: float) -> str:
+    """The same with the digits that a parameter is usually given with."""
+    return number(value, 6)
 
 
 def number_up(value: float, digits: int = 4) -> str:
@@ -58,6 +65,11 @@ def grown(epsilon: float, digits: int) -> Decimal:
         above = exact + exact * Decimal("1e-25") if epsilon else exact
     with decimal.localcontext(decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)):
         return +above
+
+
+def grown_float(epsilon: float) -> float:
+    """e^ε as a floating-point number, rounded up; from 700 on that of 700, since no bound says anything there."""
+    return math.nextafter(float(grown(min(epsilon, 700.0), 17)), math.inf) if epsilon else 1.0
 
 
 def exactly(value: float | Fraction) -> str:

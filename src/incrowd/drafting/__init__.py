@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from incrowd.core.errors import DataError, InputError, InternalError
 from incrowd.core.files import named, require_absent, write_whole
+from incrowd.core.numbers import number
 from incrowd.domain import Coding, DateRange, read_date_format
 from incrowd.drafting import asking
 from incrowd.drafting.beside import Companions, companions, from_files, numbers_beside
@@ -279,7 +280,7 @@ def _by_design(column: ColumnProfile, design: Design) -> ColumnDraft | None:
         return ColumnDraft(column.name, "number", "drop", why, questions=(f"Left out: {why}. Is that right?",))
     if column.name not in design.keys:
         return None
-    several = f"about {design.keys[column.name]:.1f} records"
+    several = f"about {number(design.keys[column.name])} records"
     why = f"it seems to number households or people, of {several} each"
     return ColumnDraft(column.name, "text", "drop", why)
 

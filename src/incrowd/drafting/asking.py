@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from incrowd.core.numbers import number, percent
 from incrowd.drafting.conventions import Unclear
 from incrowd.sources.profile import COMMON, ColumnProfile
 
@@ -26,7 +27,9 @@ def sentinel(column: ColumnProfile) -> list[str]:
     text = sentinel_value(column, _SENTINELS)
     if text is None:
         return []
-    question = f"Does {float(text):.0f} mean 'not known'? Then take it out of the domain and write other: not known"
+    question = (
+        f"Does {number(round(float(text)))} mean 'not known'? Then take it out of the domain and write other: not known"
+    )
     return [f"{question}. (Among the missing_values of data it would count for every column.)"]
 
 
@@ -133,7 +136,7 @@ def too_rare(column: ColumnProfile, outside: int, rare: int) -> list[str]:
     """Asks about a column of which so many values are not listed that their bucket says too little."""
     if not rare or outside <= _MANY * column.present:
         return []
-    share = f"{outside / column.present:.0%} of the records hold values too rare to be listed and become 'other'"
+    share = f"{percent(outside / column.present)} of the records hold values too rare to be listed and become 'other'"
     return [f"{share}. Say in a file which values belong together (hierarchy: {{file: ...}}), or drop it."]
 
 

@@ -196,12 +196,12 @@ def _figure(row: EstimatedCell | GroupMean, name: str) -> str:
         return "yes" if value else "no"
     if isinstance(row, GroupMean) and name != "people":
         return number(float(value))
-    return "no bound" if name == "high" and value >= _NO_BOUND else f"{value:,.0f}"
+    return "no bound" if name == "high" and value >= _NO_BOUND else f"{number(round(value))}"
 
 
 def range_text(low: float, high: float) -> str:
     """Two ends in words."""
-    return "any number" if high >= _NO_BOUND else f"{low:,.0f} to {high:,.0f}"
+    return "any number" if high >= _NO_BOUND else f"{number(round(low))} to {number(round(high))}"
 
 
 def _text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from incrowd.core.errors import BudgetError, ParameterError
+from incrowd.core.numbers import as_given
 from incrowd.theory._numbers import require_between, require_count
 from incrowd.theory.concentrated import ChosenCrowd
 from incrowd.theory.crowd import CrowdProfile, require_rows
@@ -335,7 +336,7 @@ class Budget:
 
     def __str__(self) -> str:
         rule = "" if self.rule is Rule.SUM else f", rule {self.rule}"
-        return f"epsilon = {self.epsilon:g} at delta = {self.delta:g} ({self.relation}{rule})"
+        return f"epsilon = {as_given(self.epsilon)} at delta = {as_given(self.delta)} ({self.relation}{rule})"
 
     def to_dict(self) -> dict[str, Any]:
         """A value for JSON, from which `from_dict` makes the budget again."""

@@ -205,7 +205,7 @@ def _standing_for(
 
 
 def _covered(hierarchy: Hierarchy, own: Mapping[str, float | None]) -> dict[str, float | None]:
-    """For each label above level 0 the middle of the values that it covers; None if one of them is no number."""
+    """For each label above level 0 the middle of the values that it covers; None if one of them is not a number."""
     base = hierarchy.recode(0).labels
     found: dict[str, float | None] = {}
     for level in range(1, hierarchy.height + 1):

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from incrowd.core.errors import PolicyError
 from incrowd.core.files import read_ordinary
+from incrowd.core.numbers import as_given
 
 Place = tuple[str | int, ...]
 
@@ -361,7 +362,7 @@ def _words(item: Any) -> str:
         return "has no value"
     if kind in _LIMITS:
         key, words = _LIMITS[kind]
-        return f"{words} {context[key]:g}"
+        return f"{words} {as_given(context[key])}"
     if kind == "literal_error":
         known = [word.strip("'") for word in context["expected"].replace(" or ", ", ").split(", ")]
         guess = closest(str(item["input"]), known) if len(known) > 1 else None

@@ -29,6 +29,7 @@ from functools import cached_property
 import numpy as np
 
 from incrowd.core.errors import InternalError, UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.recoding.lattice import Codes, Ladder, Lattice, Node, Prefixes, ranked, starts
 from incrowd.recoding.scoring import scores
 from incrowd.theory._numbers import require_count
@@ -106,7 +107,7 @@ def reach_of(k: int, beta: float) -> int:
     reach = math.ceil((k + 30 + math.sqrt(60.0 * (k + 15))) / beta) + 1
     if reach > _LONGEST_TABLE:
         raise UnreachableError(
-            f"Choosing a mapping for crowds of {k:,} sampled at rate {beta:g} is beyond what can be tabulated.",
+            f"Choosing a mapping for crowds of {k:,} sampled at rate {as_given(beta)} is beyond what can be tabulated.",
             code="unreachable",
             remedy="Fix the levels in the policy, raise beta or lower k.",
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from incrowd.core.errors import BudgetError, RelationError
+from incrowd.core.numbers import as_given
 from incrowd.mechanisms.promises import ONE_SAMPLE_ONE_RELEASE, Budget, Entry, Rule
 from incrowd.releases.rules import Costs, Counting, counting
 from incrowd.releases.spending import at_least, counted, finite, meaning
@@ -64,7 +65,7 @@ class Account:
         costs = costs_of(rule, self.entries)
         if not rule.fits(costs):
             epsilon, delta = rule.spent(costs)
-            known = "" if epsilon == math.inf else f": epsilon = {epsilon:g}, delta = {delta:g}"
+            known = "" if epsilon == math.inf else f": epsilon = {as_given(epsilon)}, delta = {as_given(delta)}"
             raise BudgetError(
                 f"A budget of {budget} is less than what the releases of {self.dataset!r} have spent{known}.",
                 code="budget-below-spent",
@@ -136,21 +137,22 @@ class Account:
         details = {"requested": requested, "remaining": left["epsilon"], "before": spent, "after": after}
         if math.isinf(after):
             message = (
-                f"No epsilon covers this release at delta = {delta:g}; {left['epsilon']:g} remains of the budget of "
+                f"No epsilon covers this release at delta = {as_given(delta)}; {as_given(left['epsilon'])} "
+                "remains of the budget of "
                 f"{self.dataset!r}, {budget}."
             )
         elif after <= budget.epsilon and delta_after > budget.delta:
             details["requested_delta"], details["remaining_delta"] = delta, left["delta"]
             message = (
-                f"The release asks for delta = {delta:g}, and {left['delta']:g} remains of the budget of "
-                f"{self.dataset!r}, {budget}."
+                f"The release asks for delta = {as_given(delta)}, and {as_given(left['delta'])} remains of the "
+                f"budget of {self.dataset!r}, {budget}."
             )
         else:
             excess = details["excess"] = max(0.0, at_least(meaning(after) - meaning(budget.epsilon)))
             message = (
-                f"The release asks for epsilon = {requested:g}, and {left['epsilon']:g} remains of the budget of "
-                f"{self.dataset!r}, {budget}. It would raise what is spent from {spent:g} to {after:g}"
-                f"{f': {excess:g} too much' if excess else ''}."
+                f"The release asks for epsilon = {as_given(requested)}, and {as_given(left['epsilon'])} remains of the "
+                f"budget of {self.dataset!r}, {budget}. It would raise what is spent from "
+                f"{as_given(spent)} to {as_given(after)}{f': {as_given(excess)} too much' if excess else ''}."
             )
         return BudgetError(
             message,

@@ -26,7 +26,7 @@ def combine(
         output: a file to write it to, .parquet or .csv.
 
     Raises:
-        InputError: the folder is no valid release of views.
+        InputError: the folder is not a valid release, or not one of views.
     """
     if rows is not None:
         require_count("rows", rows)

@@ -32,6 +32,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from incrowd.core.errors import BudgetError, IncrowdError, InputError, InternalError
+from incrowd.core.numbers import as_given
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule, as_relation, as_rule, require_text
 from incrowd.releases import chain
 from incrowd.releases.accounts import Account
@@ -54,8 +55,8 @@ _OUT_OF_REACH = {
     sqlite3.SQLITE_READONLY: "it cannot be written",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "reading or writing failed",
-    sqlite3.SQLITE_BUSY: f"other processes have kept it locked for {PATIENCE:g} seconds",
-    sqlite3.SQLITE_LOCKED: f"other processes have kept it locked for {PATIENCE:g} seconds",
+    sqlite3.SQLITE_BUSY: f"other processes have kept it locked for {as_given(PATIENCE)} seconds",
+    sqlite3.SQLITE_LOCKED: f"other processes have kept it locked for {as_given(PATIENCE)} seconds",
 }
 
 _BRING_BACK = (
@@ -430,12 +431,14 @@ def _price_in_words(entry: Entry) -> str:
     cost = entry.cost or {}
     many = f" ({entry.copies} copies)" if entry.copies > 1 else ""
     if "epsilon" in cost:
-        return f": epsilon = {cost['epsilon']:g}, delta = {cost['delta']:g}{many}"
+        return f": epsilon = {as_given(cost['epsilon'])}, delta = {as_given(cost['delta'])}{many}"
     if "units" in cost:
         return f": {cost['units']} unit(s)"
     if "removal_kappa" in cost:
         kappa = max(cost["removal_kappa"], cost["addition_kappa"])
-        return f": kappa = {kappa:g}, delta = {max(cost['removal_delta'], cost['addition_delta']):g}{many}"
+        return (
+            f": kappa = {as_given(kappa)}, delta = {as_given(max(cost['removal_delta'], cost['addition_delta']))}{many}"
+        )
     return many
 
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from incrowd.core.numbers import few_digits
+from incrowd.core.numbers import as_given, few_digits
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Rule, Uncomposable, promise_to_dict
 from incrowd.releases.accounts import Account, costs_of
 from incrowd.releases.rules import Counting, counting, sums
@@ -218,8 +218,8 @@ def _line(recorded: Recorded, rule: Counting) -> StatementLine:
         return StatementLine(recorded, None, None, f"{entry.promise.notion}: does not compose", None)
     relation = entry.promise.relation
     alone = sums(relation).price(replace(entry, copies=1))
-    known = "no epsilon" if math.isinf(alone["epsilon"]) else f"epsilon = {alone['epsilon']:g}"
-    said = f"{known} at delta = {alone['delta']:g} ({relation})"
+    known = "no epsilon" if math.isinf(alone["epsilon"]) else f"epsilon = {as_given(alone['epsilon'])}"
+    said = f"{known} at delta = {as_given(alone['delta'])} ({relation})"
     cost = rule.cost(entry) if counted((entry,), rule.budget.relation) else None
     return StatementLine(recorded, alone["epsilon"], alone["delta"], said, cost)
 
@@ -239,7 +239,7 @@ def _notes(account: Account, totals: tuple[Total, ...]) -> tuple[str, ...]:
         if total.left_out
     )
     notes.extend(
-        f"No epsilon reaches delta = {total.delta:g} under {total.relation}."
+        f"No epsilon reaches delta = {as_given(total.delta)} under {total.relation}."
         for total in totals
         if math.isinf(total.epsilon)
     )
@@ -273,7 +273,7 @@ def _budget(budget: Budget | None) -> dict[str, Any] | None:
 
 def _rounded_up(value: float) -> str:
     """Few digits that can be typed again, and do not say less than was spent."""
-    return f"{few_digits(Decimal(repr(value)), 6, up=True):g}"
+    return f"{as_given(few_digits(Decimal(repr(value)), 6, up=True))}"
 
 
 def _is_number(value: Any) -> bool:

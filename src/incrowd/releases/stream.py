@@ -159,7 +159,7 @@ class StreamSampler:
                 )
             try:
                 columns = [pa.array(values) for values in zip(*chunk, strict=True)]
-            except (pa.ArrowException, ValueError, TypeError, OverflowError):  # of texts that are no Unicode, too
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):  # invalid Unicode included
                 raise DataError(
                     "A column of the records holds values of several types, or of a type that cannot be read.",
                     code="column-type",

@@ -376,8 +376,10 @@ def _below_control(shown: Sequence[Fidelity]) -> Iterator[Concern]:
             yield Concern(
                 "below-control",
                 None,
-                f"Counts of {_COLUMNS[found.columns - 1]} score {1000 * found.score:.0f} of 1000, where true counts "
-                f"of each column alone would score {1000 * found.control:.0f}. Publish fewer columns or show them "
+                f"Counts of {_COLUMNS[found.columns - 1]} score {number(round(1000 * found.score))} of 1000, "
+                "where true counts "
+                f"of each column alone would score {number(round(1000 * found.control))}. Publish fewer columns "
+                "or show them "
                 "more coarsely, or ask `incrowd advise` for another mechanism.",
             )
             return
@@ -412,8 +414,8 @@ def _sizes(found: Sequence[Fidelity]) -> str:
 
 
 def _scores(found: Sequence[Fidelity]) -> str:
-    control = ", ".join(f"{1000 * part.control:.0f}" for part in found)
-    return f"{', '.join(f'{1000 * part.score:.0f}' for part in found)} ({control})"
+    control = ", ".join(f"{number(round(1000 * part.control))}" for part in found)
+    return f"{', '.join(f'{number(round(1000 * part.score))}' for part in found)} ({control})"
 
 
 # --- on top of the reports --------------------------------------------------------------------------------------------
@@ -459,10 +461,10 @@ def _score_table(inside: Insight) -> Html:
     rows = [
         [
             _COLUMNS[at.columns - 1],
-            f"{1000 * s.score:.0f}",
-            f"{1000 * s.control:.0f}",
-            f"{1000 * at.score:.0f}",
-            f"{1000 * at.control:.0f}",
+            f"{number(round(1000 * s.score))}",
+            f"{number(round(1000 * s.control))}",
+            f"{number(round(1000 * at.score))}",
+            f"{number(round(1000 * at.control))}",
             number(at.sets),
         ]
         for s, at in zip(inside.shown, inside.finest, strict=True)

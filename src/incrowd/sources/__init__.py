@@ -165,7 +165,7 @@ def open_source(thing: Any, **options: Any) -> Source:
             remedy="Give the name of a local file, or install the engine for it.",
         )
     raise DataError(
-        f"An object of type {type(thing).__qualname__} is no table that can be read.",
+        f"An object of type {type(thing).__qualname__} is not a table that can be read.",
         code="data-kind",
         remedy="Give a file name, the address of a database (sqlite:///file.db, say), a pandas, Polars or Arrow table, "
         "or a DuckDB relation.",

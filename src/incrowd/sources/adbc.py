@@ -46,7 +46,7 @@ def open_address(address: str, options: Options) -> DatabaseSource:
         [path] = find_files([Path(unquote(rest.partition("?")[0].removeprefix("/")))])
         if not sqlite.is_sqlite(path):
             raise DataError(
-                f"{path} is no SQLite database." if path.exists() else f"There is no file {path}.",
+                f"{path} is not a SQLite database." if path.exists() else f"There is no file {path}.",
                 code="data-format" if path.exists() else "data-not-found",
                 remedy="Check its name; after sqlite:// comes one slash more than the file name has.",
             )

@@ -177,7 +177,7 @@ def _sniff(path: Path, compression: str | None, options: Options) -> tuple[TextD
 
 
 def decode_head(path: Path, head: bytes, encoding: str | None) -> tuple[str, str]:
-    """The first bytes as text without byte-order mark, and the encoding; refuses what is no text."""
+    """The first bytes as text without byte-order mark, and the encoding; refuses what is not text."""
     marked = next((name for mark, name in _BOMS.items() if head.startswith(mark)), None)
     name = codecs.lookup(encoding or marked or "utf-8").name
     if name == "utf-8-sig":
@@ -187,7 +187,7 @@ def decode_head(path: Path, head: bytes, encoding: str | None) -> tuple[str, str
     # Zero bytes are in no text; only the wide encodings are full of them.
     if not name.startswith(("utf-16", "utf-32")) and b"\0" in head:
         raise DataError(
-            f"{path} is no text file.",
+            f"{path} is not a text file.",
             code="data-format",
             remedy="Give a CSV or Parquet file. If it is text in UTF-16, say so (encoding).",
         )

@@ -96,7 +96,7 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
         return Observed(Histogram.of(coded, counts))
     if unfit := int(weighed[1].sum()):
         raise DataError(
-            f"The weight {weights!r} is no number above 0 in {unfit} of the records.",
+            f"The weight {weights!r} is not a number above 0 in {unfit} of the records.",
             code="weights-invalid",
             remedy="A weight says how many people of the population a record stands for.",
             details={"column": weights, "records": unfit},

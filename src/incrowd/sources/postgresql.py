@@ -142,7 +142,7 @@ def _field(name: str, type: str, listed: bool, modifier: int) -> Field:  # noqa:
         return Field(name, kind, value, arrow)
     if type in _MOMENTS:
         kind, arrow = _MOMENTS[type]
-        # Days without end cannot be fetched. They are outside every domain, as are those before the year 1.
+        # Infinite dates cannot be fetched. They are outside every domain, as are those before the year 1.
         endless = f"{column} IN ('infinity', '-infinity')"
         return Field(name, kind, f"CASE WHEN {endless} THEN '0002-01-01 BC' ELSE {column} END", arrow)
     if type == "numeric":

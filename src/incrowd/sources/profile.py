@@ -325,7 +325,7 @@ def _column(
     ways: dict[str, list[dict[str, Any]]] = {}
     for part in there:
         ways.setdefault(part["writing"], []).append(part)
-    # Numbers without end would make every range endless.
+    # An infinite number would make every range infinite.
     finite = [part for part in there if part["about"] is not None and abs(part["about"]) != float("inf")]
     numbers = [part for part in finite if part["writing"] != "comma"]
     commas = [part for part in finite if part["writing"] == "comma"]

@@ -67,7 +67,7 @@ def open_policy(folders: Folders, path: str) -> dict[str, str]:
     """A policy file."""
     target = folders.inside(path)
     if not target.is_file() or target.suffix.lower() not in {".yaml", ".yml"} or target.stat().st_size > _LARGEST:
-        raise InputError("This is no policy file.", code="policy-file", remedy="Choose a file that ends in .yaml.")
+        raise InputError("This is not a policy file.", code="policy-file", remedy="Choose a file that ends in .yaml.")
     try:
         text = target.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from incrowd.core.errors import InputError
+from incrowd.core.numbers import number
 
 
 class Upload(NamedTuple):
@@ -41,7 +42,7 @@ class Uploads:
                     size += len(part)
                     if size > self._largest:
                         raise InputError(
-                            f"An uploaded file may have {self._largest / 2**20:,.0f} MB.",
+                            f"An uploaded file may have {number(round(self._largest / 2**20))} MB.",
                             code="request-too-large",
                             remedy="Put it into one of the studio's folders and open it there.",
                         )

@@ -207,7 +207,7 @@ def follows(stated: dict[str, Any], answers: Sequence[Kept], records: int) -> bo
 
 
 def _factor(epsilon: str) -> float:
-    """e^ε, rounded up; an OverflowError where that is no number any more."""
+    """e^ε, rounded up; an OverflowError beyond the largest floating-point number."""
     return math.exp(float(epsilon)) * (1 + _MARGIN)
 
 

@@ -10,6 +10,7 @@ import math
 import sys
 
 from incrowd.core.errors import ParameterError
+from incrowd.core.numbers import as_given
 
 EPSILON_MACHINE = sys.float_info.epsilon
 SMALLEST = math.ulp(0.0)
@@ -44,7 +45,7 @@ def require_between(
     above = number > low if open_low else number >= low
     below = number < high if open_high else number <= high
     if not (above and below):
-        interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
+        interval = f"{'(' if open_low else '['}{as_given(low)}, {as_given(high)}{')' if open_high else ']'}"
         raise _out_of_range(name, value, f"in {interval}")
     return number
 
@@ -80,7 +81,7 @@ def require_count(name: str, value: int, least: int = 1) -> int:
 
 def _out_of_range(name: str, value: float, wanted: str) -> ParameterError:
     return ParameterError(
-        f"{name} must be {wanted}; it is {value:g}.",
+        f"{name} must be {wanted}; it is {as_given(value)}.",
         code="parameter-range",
         details={"parameter": name, "value": str(value)},
     )

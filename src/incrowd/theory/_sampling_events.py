@@ -51,6 +51,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from incrowd.core.errors import ParameterError
+from incrowd.core.numbers import number
 from incrowd.theory._numbers import require_count, round_down, round_up
 
 Ints = NDArray[np.int64]
@@ -109,7 +110,7 @@ def as_counts(name: str, values: ArrayLike, least: int) -> Ints:
     bad = int(np.count_nonzero((array < least) | (array > MOST_ROWS)))
     if bad:
         raise ParameterError(
-            f"{name} must lie between {least} and {MOST_ROWS:.0e}; {bad} of {array.size} do not.",
+            f"{name} must lie between {least} and {number(MOST_ROWS, 2)}; {bad} of {array.size} do not.",
             code="parameter-range",
             remedy="Leave out tuples that no row has." if least == 1 else "",
             details={"parameter": name, "wrong": bad},

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from incrowd.core.errors import UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory._numbers import (
     require_between,
     require_count,
@@ -176,7 +177,8 @@ def theorem_promise(counts: ArrayLike, epsilon: float, delta: float, changed_row
     room = _HALF / setting.factor(inner) - inner
     if room <= 0.0:
         raise UnreachableError(
-            f"Theorem {3 if setting.c == 1 else 7} needs p + ε below ½ (for c > 1, a little less); ε = {inner:g} "
+            f"Theorem {3 if setting.c == 1 else 7} needs p + ε below ½ (for c > 1, a little less); ε = "
+            f"{as_given(inner)} "
             "leaves no rate.",
             code="unreachable",
             remedy="Ask for a smaller ε, or use the exact rate, which has no such condition.",

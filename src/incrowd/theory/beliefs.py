@@ -50,6 +50,7 @@ import numpy as np
 import numpy.typing as npt
 
 from incrowd.core.errors import ParameterError, UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory._groups import (
     SCORE_ERROR,
     Clue,
@@ -327,7 +328,7 @@ def outlooks_of(adversary: Adversary, statements: Statements) -> tuple[Outlook, 
         strength = adversary.stubbornness or 0.0
         if strength < size:
             raise ParameterError(
-                f"A stubbornness of {strength:g} leaves less than 1 for each of the {size} values.",
+                f"A stubbornness of {as_given(strength)} leaves less than 1 for each of the {size} values.",
                 code="parameter-combination",
                 remedy=f"Use at least {size}.",
                 details={"stubbornness": strength, "values": size},

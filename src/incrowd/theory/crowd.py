@@ -41,6 +41,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from incrowd.core.errors import InternalError, ParameterError, UnreachableError
+from incrowd.core.numbers import as_given, number
 from incrowd.theory import _persons
 from incrowd.theory._balls import above, precision, whole_above
 from incrowd.theory._binomial import mass, tail, weighted_tail
@@ -312,7 +313,7 @@ def plan(
         epsilon = require_non_negative("epsilon", epsilon)
         if epsilon < spent:
             raise ParameterError(
-                f"Choosing the mapping costs {spent:g}, more than the whole epsilon of {epsilon:g}.",
+                f"Choosing the mapping costs {as_given(spent)}, more than the whole epsilon of {as_given(epsilon)}.",
                 code="parameter-combination",
                 remedy="Lower selection_epsilon or raise epsilon.",
             )
@@ -380,7 +381,8 @@ def smallest_k_with(delta_of: Callable[[int], float], delta: float, low: int = 0
     while (reached := delta_of(high)) > delta:
         if high == K_LIMIT:
             raise UnreachableError(
-                f"No k up to {K_LIMIT:,} reaches delta = {delta:g}; at k = {K_LIMIT:,} delta is {reached:.3g}.",
+                f"No k up to {K_LIMIT:,} reaches delta = {as_given(delta)}; at k = {K_LIMIT:,} delta is "
+                f"{number(reached, 3)}.",
                 code="unreachable",
                 remedy="Raise epsilon or delta, or lower beta.",
                 details={"delta_at_limit": reached, "k_limit": K_LIMIT, **context},
@@ -410,8 +412,9 @@ def smallest_epsilon(delta: float, k: int, beta: float, rows: int = 1) -> float:
     reached = exact_delta(k, beta, high)
     if reached > delta:
         raise UnreachableError(
-            f"No epsilon reaches delta = {delta:g}: with k = {k} and beta = {beta:g}, all of a crowd of exactly k is "
-            f"sampled with probability beta^k = {reached:.3g}, and then it shows who is in it.",
+            f"No epsilon reaches delta = {as_given(delta)}: with k = {k} and beta = {as_given(beta)}, all of a "
+            "crowd of exactly k is "
+            f"sampled with probability beta^k = {number(reached, 3)}, and then it shows who is in it.",
             code="unreachable",
             remedy="Raise k or delta, or lower beta.",
             details={"smallest_delta": reached},
@@ -443,7 +446,7 @@ def _largest_beta(delta_of: Callable[[float], float], epsilon: float, delta: flo
     beta = beta_at(low)
     if delta_of(beta) > delta:
         raise UnreachableError(
-            f"No sampling rate reaches delta = {delta:g} with k = {k} and epsilon = {epsilon:g}.",
+            f"No sampling rate reaches delta = {as_given(delta)} with k = {k} and epsilon = {as_given(epsilon)}.",
             code="unreachable",
             remedy="Raise k, epsilon or delta.",
         )
@@ -520,7 +523,7 @@ def choose_rate(k_at: Callable[[float], int], rates: Sequence[float] = RATES) ->
             break  # k never falls: no larger rate comes close
     if not found:
         raise UnreachableError(
-            f"No sampling rate from {rates[0]:g} on keeps the promise with any k up to {K_LIMIT:,}.",
+            f"No sampling rate from {as_given(rates[0])} on keeps the promise with any k up to {K_LIMIT:,}.",
             code="unreachable",
             remedy="Raise epsilon or delta.",
         )

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from incrowd.core.errors import UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory.crowd import exact_delta, paper_applies, paper_delta, smallest_epsilon
 from incrowd.theory.profile import amplify
 
@@ -37,7 +38,7 @@ def table_1() -> list[dict[str, float]]:
 
 def table_2() -> list[Curve]:
     """δ at k = 20 for three sampling rates and six values of ε."""
-    return [_against_epsilon(f"β = {beta:g}", TABLE_2_K, beta, TABLE_2_EPSILONS) for beta in TABLE_2_BETAS]
+    return [_against_epsilon(f"β = {as_given(beta)}", TABLE_2_K, beta, TABLE_2_EPSILONS) for beta in TABLE_2_BETAS]
 
 
 def figure_2(points: int = 40) -> list[Curve]:
@@ -47,13 +48,13 @@ def figure_2(points: int = 40) -> list[Curve]:
 
 def figure_3(points: int = 40) -> list[Curve]:
     """δ against ε at k = 20 for β = 0.05 ... 0.4."""
-    return [_against_epsilon(f"β = {b:g}", 20, b, _grid(2.0, points)) for b in (0.05, 0.1, 0.2, 0.3, 0.4)]
+    return [_against_epsilon(f"β = {as_given(b)}", 20, b, _grid(2.0, points)) for b in (0.05, 0.1, 0.2, 0.3, 0.4)]
 
 
 def figure_4(points: int = 40) -> list[Curve]:
     """Pairs (k, β) of about equal protection: β doubles, k grows from 15 to 60."""
     pairs = ((15, 0.05), (22, 0.1), (35, 0.2), (60, 0.4))
-    return [_against_epsilon(f"k = {k}, β = {b:g}", k, b, _grid(2.0, points)) for k, b in pairs]
+    return [_against_epsilon(f"k = {k}, β = {as_given(b)}", k, b, _grid(2.0, points)) for k, b in pairs]
 
 
 def figure_5(points: int = 40) -> list[Curve]:
@@ -72,7 +73,7 @@ def figure_6(ks: tuple[int, ...] = (5, 10, 15, 20, 30, 40, 50, 75, 100)) -> list
             except UnreachableError:
                 continue
         x, paper, exact = zip(*points, strict=True)
-        curves.append(Curve(f"β = {beta:g}", x, paper, exact))
+        curves.append(Curve(f"β = {as_given(beta)}", x, paper, exact))
     return curves
 
 

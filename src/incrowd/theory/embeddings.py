@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy.typing as npt
 
 from incrowd.core.errors import ParameterError, UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory._groups import as_written, float_above, written_as
 from incrowd.theory._numbers import require_count, require_positive, round_up
 from incrowd.theory.adversaries import Adversary
@@ -102,7 +103,7 @@ def t_closeness_as_beliefs(t: float | Fraction, distribution: Sequence[int]) -> 
         raise UnreachableError(
             "So large a t allows a group in which everyone has the same value, which keeps no belief ratio.",
             code="unreachable",
-            remedy=f"Use t below {float(1 - max(shares)):g}, one minus the largest share.",
+            remedy=f"Use t below {as_given(float(1 - max(shares)))}, one minus the largest share.",
         )
     first = max(1 + exact_t / share for share in shares)
     second = max((1 - share) / (1 - share - exact_t) for share in shares)

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory._groups import float_above
 from incrowd.theory._numbers import round_down, round_up
 from incrowd.theory.profile import ApproximateDP, PrivacyProfile, reach_of
@@ -68,7 +69,7 @@ class OrderFilter:
         best = max(most, key=lambda order: most[order] / (order * (order + 1)), default=0.0)
         if not most or most[best] <= 0:
             raise UnreachableError(
-                f"An order filter has nothing to spend at epsilon = {epsilon:g} and delta = {delta:g}.",
+                f"An order filter has nothing to spend at epsilon = {as_given(epsilon)} and delta = {as_given(delta)}.",
                 code="unreachable",
                 remedy="Use the rule 'sum', or raise the budget.",
             )

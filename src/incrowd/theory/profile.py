@@ -18,6 +18,7 @@ from enum import StrEnum
 from functools import cached_property
 
 from incrowd.core.errors import ParameterError, RelationError, UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory._numbers import (
     require_between,
     require_non_negative,
@@ -59,7 +60,7 @@ class PrivacyProfile(ABC):
         while self.delta(high) > delta:
             if high >= limit:
                 raise UnreachableError(
-                    f"No epsilon up to {limit:g} reaches delta = {delta:g}.",
+                    f"No epsilon up to {as_given(limit)} reaches delta = {as_given(delta)}.",
                     code="unreachable",
                     remedy="Raise delta or strengthen the mechanism.",
                     details={"delta_at_limit": self.delta(limit)},
@@ -107,7 +108,7 @@ class ApproximateDP(PrivacyProfile):
             return self.at_epsilon
         if delta < self.at_delta:
             raise UnreachableError(
-                f"Only delta = {self.at_delta:g} and above are promised; {delta:g} is below.",
+                f"Only delta = {as_given(self.at_delta)} and above are promised; {as_given(delta)} is below.",
                 code="unreachable",
                 remedy="Ask for a larger delta.",
             )
@@ -175,7 +176,8 @@ def amplify(epsilon: float, delta: float, from_beta: float, to_beta: float) -> t
     require_between("to_beta", to_beta, 0.0, 1.0, open_high=False)
     if to_beta > from_beta:
         raise ParameterError(
-            f"Sampling amplifies privacy only towards a lower rate: {to_beta:g} is above {from_beta:g}.",
+            f"Sampling amplifies privacy only towards a lower rate: {as_given(to_beta)} is above "
+            f"{as_given(from_beta)}.",
             code="parameter-combination",
             remedy="Swap from_beta and to_beta, or lower to_beta.",
         )

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import InternalError, ParameterError, UnreachableError
+from incrowd.core.numbers import as_given
 from incrowd.theory._numbers import (
     EPSILON_MACHINE,
     require_between,
@@ -192,7 +193,7 @@ def retention_for_k(k: float, records: int, sizes: Sequence[int]) -> float:
         raise ParameterError("k must be 1 or above.", code="parameter-range", details={"parameter": "k"})
     if k > records:
         raise UnreachableError(
-            f"{records} records cannot hide a person among {k:g}.",
+            f"{records} records cannot hide a person among {as_given(k)}.",
             code="unreachable",
             remedy="Ask for a k of at most the number of records.",
         )

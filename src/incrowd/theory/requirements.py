@@ -34,6 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from incrowd.core.errors import ParameterError
+from incrowd.core.numbers import as_given
 from incrowd.theory._groups import Flags, Floats, GroupTable, Integers, as_written, group_table, written_as
 from incrowd.theory._numbers import EPSILON_MACHINE, require_count
 from incrowd.theory.adversaries import Adversary, AdversaryClass
@@ -575,8 +576,8 @@ class BeliefRatio(Requirement):
 def _require(name: str, limit: Limit, least: float, most: float = math.inf, *, open_low: bool = False) -> None:
     written_as(name, limit)  # a finite number
     if limit < least or limit > most or (open_low and limit == least):
-        wanted = f"{'above' if open_low else 'at least'} {least:g}" + (
-            f" and at most {most:g}" if most < math.inf else ""
+        wanted = f"{'above' if open_low else 'at least'} {as_given(least)}" + (
+            f" and at most {as_given(most)}" if most < math.inf else ""
         )
         raise ParameterError(f"{name} must be {wanted}.", code="parameter-range", details={"parameter": name})
 

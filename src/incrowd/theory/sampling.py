@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from incrowd.core.errors import InternalError, UnreachableError
+from incrowd.core.numbers import as_given, number
 from incrowd.theory._numbers import SMALLEST, require_between, require_positive, round_up
 from incrowd.theory._sampling_events import (
     LEAST_DELTA,
@@ -201,8 +202,9 @@ def sample_epsilon(counts: ArrayLike, rate: float, delta: float, changed_rows: i
     while not (found := keeps(high))[0]:
         if high > 1e150:
             raise UnreachableError(
-                f"A sample at rate {p:g} promises no ε at all with δ = {target:g}: the probability that too many "
-                f"rows of a rare tuple are sampled is {found[1]:.3g}.",
+                f"A sample at rate {as_given(p)} promises no ε at all with δ = {as_given(target)}: the "
+                "probability that too many "
+                f"rows of a rare tuple are sampled is {number(found[1], 3)}.",
                 code="unreachable",
                 remedy="Lower the rate, accept a larger δ, or recode so that tuples are held by more rows.",
                 details={"rate": p, "delta": target, "delta_for_any_epsilon": found[1]},
@@ -307,7 +309,7 @@ def _require_delta(delta: float) -> float:
 
 def _too_small(delta: float) -> UnreachableError:
     return UnreachableError(
-        f"No rate can be shown to keep δ = {delta:g}: floats cannot tell so small a probability from 0.",
+        f"No rate can be shown to keep δ = {as_given(delta)}: floats cannot tell so small a probability from 0.",
         code="unreachable",
         remedy="Accept a larger δ.",
     )

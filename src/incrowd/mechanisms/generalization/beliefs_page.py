@@ -132,7 +132,7 @@ def _before(belief: BeliefRatio, predicate: Predicate) -> str:
 
 
 def _probability(share: float) -> str:
-    return f"{share:.3f}" if 0.001 <= share <= 0.999 or share in (0, 1) else number(share)
+    return f"{number(share)}" if 0.001 <= share <= 0.999 or share in (0, 1) else number(share)
 
 
 def statement(predicate: Predicate, labels: Labels) -> Html:

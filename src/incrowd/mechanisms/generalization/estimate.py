@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.numbers import number
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Publication, section_of
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
@@ -83,7 +84,8 @@ def _notes(certificate: GeneralizationCertificate, missing: int, grid: Grid) -> 
     release = section_of(certificate, Generalization)
     if missing:
         notes.append(
-            f"Up to {release.suppression:.3g} of the table's records may have been left out, in whole groups: at most "
+            f"Up to {number(release.suppression, 3)} of the table's records may have been left out, in whole "
+            "groups: at most "
             f"{missing:,}. All of them may be of any one row, and high allows for that; low to high holds for certain."
         )
     if release.recoding == "local":
@@ -111,8 +113,8 @@ def _ends(
             continue
         column = columns[name]
         covers = np.zeros((len(column.sets), len(column.base)))
-        for number, values in enumerate(column.sets):
-            covers[number, list(values)] = 1.0
+        for place, values in enumerate(column.sets):
+            covers[place, list(values)] = 1.0
         common, sizes = covers @ covers.T, covers.sum(axis=1)
         surely, maybe, likely = (
             np.moveaxis(np.tensordot(relation.astype(np.float64), cells, (1, axis)), 0, axis)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from incrowd.core.errors import ParameterError
+from incrowd.core.numbers import number
 from incrowd.marginals import Counted
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.pram.association import Association, associate
@@ -206,7 +207,9 @@ def reconstruct(
         best = likeliest(whole.axes, whole.released)
         em, gap = whole.arranged(best.counts) / rate, best.gap
         if gap > 1.0:
-            notes.append(f"The likeliest numbers are rough: their likelihood may be e^{gap:.3g} times too small.")
+            notes.append(
+                f"The likeliest numbers are rough: their likelihood may be e^{number(gap, 3)} times too small."
+            )
     if invariant:
         notes.append("The randomisation was computed from the true shares; errors of columns together are approximate.")
         if len(whole.axes) == 1:

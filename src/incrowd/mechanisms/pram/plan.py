@@ -154,8 +154,8 @@ def draw_pram(plan: PramPlan) -> str:
             Line(f"the shuffled table, δ = {number(plan.central.delta)}", grid, central, colour=COLOURS[0]),
         ],
         [
-            Mark(plan.rho, plan.epsilon_local, f"ρ = {plan.rho:.4g}"),
-            Mark(plan.rho, plan.central.epsilon, f"ε = {plan.central.epsilon:.4g}"),
+            Mark(plan.rho, plan.epsilon_local, f"ρ = {number(plan.rho)}"),
+            Mark(plan.rho, plan.central.epsilon, f"ε = {number(plan.central.epsilon)}"),
         ],
     )
 

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from incrowd.core.errors import DataError, GuaranteeError, PolicyError, UnreachableError
-from incrowd.core.numbers import few_digits, number, number_up
+from incrowd.core.numbers import as_given, few_digits, number, number_up
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
@@ -161,10 +161,12 @@ def _largest(
 def _falls_short(fixed: Sequence[Attribute], k: float | None, epsilon: float | None, records: int) -> GuaranteeError:
     spent, reached = randomisation.local_epsilon(fixed), randomisation.pk(fixed, records)
     asked = " and ".join(
-        text for text in (k and f"k = {k:g}", epsilon and f"epsilon = {epsilon:g}") if isinstance(text, str)
+        text
+        for text in (k and f"k = {as_given(k)}", epsilon and f"epsilon = {as_given(epsilon)}")
+        if isinstance(text, str)
     )
     return GuaranteeError(
-        f"The matrices given reach k = {reached:.6g} and epsilon = {spent:.6g} by themselves, not {asked}.",
+        f"The matrices given reach k = {as_given(reached)} and epsilon = {as_given(spent)} by themselves, not {asked}.",
         code="promise-not-kept",
         remedy="Move their rows closer to each other, or ask for less.",
         details={"k": reached, "epsilon": spent if math.isfinite(spent) else None},
@@ -390,7 +392,7 @@ def _decide(settled: PramSettled, records: int) -> PramSettled:
     promise = None if section.invariant else PramPromise.of(blocks, records, section.delta, rows, settled.rate)
     if promise is not None and promise.epsilon > LARGEST_EPSILON:
         raise UnreachableError(
-            f"So much is kept that epsilon is above {LARGEST_EPSILON:g}, even for the shuffled table.",
+            f"So much is kept that epsilon is above {as_given(LARGEST_EPSILON)}, even for the shuffled table.",
             code="unreachable",
             remedy="Keep less: that would promise nothing.",
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.numbers import percent
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.sample.stated import SampleCertificate
@@ -76,11 +77,11 @@ def estimate(
     notes = [
         (
             "Low and high: given that a cell occurs in the sample, its true number lies between them with a "
-            f"probability of at least {CONFIDENCE:.0%}."
+            f"probability of at least {percent(CONFIDENCE)}."
         ),
         (
             f"What more than {absent:,} people have would be absent from the sample with a probability of "
-            f"{SURPRISE:.1%} at most."
+            f"{percent(SURPRISE)} at most."
         ),
     ]
     if grid.unlisted:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from incrowd.core.errors import ParameterError, UnreachableError
-from incrowd.core.numbers import number, number_down, number_up
+from incrowd.core.numbers import as_given, number, number_down, number_up
 from incrowd.mechanisms.planner import Planned
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory.profile import Relation
@@ -120,7 +120,7 @@ def _promised(
         least = sampling.sample_epsilon(counts, rate, delta or 0.0, rows_unknown)
         if least.epsilon == 0.0:
             raise UnreachableError(
-                f"At rate {rate:g} nothing is sampled, but for a probability of {least.delta:.3g}.",
+                f"At rate {as_given(rate)} nothing is sampled, but for a probability of {number(least.delta, 3)}.",
                 code="unreachable",
                 remedy="Plan a higher rate, or accept a smaller delta.",
             )
@@ -128,7 +128,7 @@ def _promised(
     reached = sampling.sample_delta(counts, rate, epsilon, rows_unknown)
     if reached.delta >= 1.0:
         raise UnreachableError(
-            f"At rate {rate:g} practically no sample keeps epsilon = {epsilon:g}.",
+            f"At rate {as_given(rate)} practically no sample keeps epsilon = {as_given(epsilon)}.",
             code="unreachable",
             remedy="Lower the rate, or accept a larger epsilon.",
         )
@@ -137,9 +137,9 @@ def _promised(
 
 def draw_sample(plan: SamplePlan) -> str:
     rates, deltas = zip(*plan.curve, strict=True) if plan.curve else ((plan.rate,), (plan.delta,))
-    marks = [Mark(plan.rate, plan.delta, f"p = {plan.rate:.3g}")]
+    marks = [Mark(plan.rate, plan.delta, f"p = {number(plan.rate, 3)}")]
     if plan.theorem is not None:
-        marks.append(Mark(plan.theorem.rate, plan.delta, f"the paper's theorem: {plan.theorem.rate:.2g}"))
+        marks.append(Mark(plan.theorem.rate, plan.delta, f"the paper's theorem: {number(plan.theorem.rate, 2)}"))
     return line_chart(
         f"INTERNAL: a plain sample of a table with {plan.distinct:,} distinct rows",
         Axis("sampling rate", log=True),

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from incrowd.core.errors import UnreachableError
-from incrowd.core.numbers import count, number, percent
+from incrowd.core.numbers import as_given, count, number, percent
 from incrowd.domain import Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
@@ -77,7 +77,7 @@ def public_report(
         PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
     ]
     facts = [
-        Fact("p", f"{100 * terms.rate:.3g}%", "of the records are sampled"),
+        Fact("p", f"{number(100 * terms.rate, 3)}%", "of the records are sampled"),
         Fact("ε", repr(terms.epsilon), "how much records can matter"),
         Fact("δ", repr(terms.delta), "the probability of a telling sample"),
         Fact("c", number(terms.rows_unknown), "records changed together"),
@@ -102,7 +102,10 @@ def _promise(terms: Terms, statement: SampleStatement) -> list[Content]:
     e, d, c = repr(terms.epsilon), repr(terms.delta), terms.rows_unknown
     times = 1 + Fraction(e)
     rows = [
-        [f"{float(q) * 100:g}%", f"{_down(q / (q + (1 - q) * times))} to {_up(q * times / (1 - q + q * times))}"]
+        [
+            f"{as_given(float(q) * 100)}%",
+            f"{_down(q / (q + (1 - q) * times))} to {_up(q * times / (1 - q + q * times))}",
+        ]
         for q in _BELIEFS
     ]
     whose = "any record" if c == 1 else f"any {c} records together"
@@ -223,7 +226,7 @@ def _use(terms: Terms, statement: SampleStatement, published: Histogram, output:
             tag("b", "What is rare may be missing."),
             (
                 f" What more than {number(absent_at_most(terms.rate))} {of} have would be missing here with a "
-                f"probability of {SURPRISE:.1%} at most. Nothing was left out on purpose: counts have no bias."
+                f"probability of {percent(SURPRISE)} at most. Nothing was left out on purpose: counts have no bias."
             ),
         ),
         (
@@ -266,11 +269,11 @@ def _verifying() -> Html:
 
 
 def _up(value: Fraction) -> str:
-    return f"{math.ceil(value * 10_000) / 100:g}%"
+    return f"{as_given(math.ceil(value * 10_000) / 100)}%"
 
 
 def _down(value: Fraction) -> str:
-    return f"{math.floor(value * 10_000) / 100:g}%"
+    return f"{as_given(math.floor(value * 10_000) / 100)}%"
 
 
 # --- the publisher's own ----------------------------------------------------------------------------------------------
@@ -318,7 +321,7 @@ def internal_report(
     facts = [
         Fact("in the table", number(outcome.table.total), "records"),
         Fact("distinct", number(len(outcome.table)), "combinations of values"),
-        Fact("p", f"{100 * terms.rate:.3g}%", "the rate of sampling"),
+        Fact("p", f"{number(100 * terms.rate, 3)}%", "the rate of sampling"),
         Fact("sampled", number(made.published.total), "records"),
         Fact("expected", number(round(terms.rate * outcome.table.total)), "records"),
     ]

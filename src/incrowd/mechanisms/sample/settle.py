@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, UnreachableError
-from incrowd.core.numbers import count, few_digits
+from incrowd.core.numbers import as_given, count, few_digits
 from incrowd.domain import IntegerRange
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
@@ -104,9 +104,10 @@ def find_terms(counts: NDArray[np.int64], settings: SampleSettings) -> Terms:
         promised = printed(reached, up=True) if delta is None else delta
         if reached > promised or (delta is None and promised > _LARGEST_DELTA):
             raise GuaranteeError(
-                f"Most samples at rate {planned:g} do not keep epsilon = {epsilon:g} on this table."
+                f"Most samples at rate {as_given(planned)} do not keep epsilon = {as_given(epsilon)} on this table."
                 if delta is None
-                else f"A sample at rate {planned:g} does not keep epsilon = {epsilon:g} with delta = {delta:g} on this "
+                else f"A sample at rate {as_given(planned)} does not keep epsilon = {as_given(epsilon)} with "
+                f"delta = {as_given(delta)} on this "
                 "table.",
                 code="promise-not-kept",
                 remedy=f"Lower the rate, or leave it out and the largest safe one is found; {ADVICE}",
@@ -119,7 +120,8 @@ def find_terms(counts: NDArray[np.int64], settings: SampleSettings) -> Terms:
     except UnreachableError:
         # The number in its message is read off the table, and this one may end up in a log.
         raise UnreachableError(
-            f"A sample at rate {planned:g} promises no epsilon at all with delta = {delta:g} on this table.",
+            f"A sample at rate {as_given(planned)} promises no epsilon at all with delta = {as_given(delta)} on "
+            "this table.",
             code="unreachable",
             remedy=f"Lower the rate or accept a larger delta; {ADVICE}",
         ) from None

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from incrowd.core.errors import ParameterError
-from incrowd.core.numbers import number, number_up
+from incrowd.core.numbers import as_given, number, number_up
 from incrowd.mechanisms.planner import Planned, PlanTable
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory.crowd import CrowdPlan, CrowdProfile, FrontierPoint, frontier, left_after, paper_delta
@@ -60,11 +60,11 @@ def draw_crowd(plan: CrowdPlan, delta_at: Callable[[float], float]) -> str:
         paper = [paper_delta(plan.k, plan.beta, e) for e in grid]
         lines.append(Line("Theorem 5", total, paper, dashed=True))
     return line_chart(
-        f"A crowd of {plan.k:,} at sampling rate {plan.beta:.4g}",
-        Axis("ε" if spent == 0 else f"ε, of which {spent:g} is spent beside the crowd", low=0.0),
+        f"A crowd of {plan.k:,} at sampling rate {number(plan.beta)}",
+        Axis("ε" if spent == 0 else f"ε, of which {as_given(spent)} is spent beside the crowd", low=0.0),
         Axis("δ", log=True, high=1.0),
         lines,
-        [Mark(plan.epsilon, plan.delta, f"ε = {plan.epsilon:.4g}, δ = {number(plan.delta)}")],
+        [Mark(plan.epsilon, plan.delta, f"ε = {number(plan.epsilon)}, δ = {number(plan.delta)}")],
     )
 
 
@@ -72,7 +72,7 @@ def draw_frontier(points: Sequence[FrontierPoint], plan: CrowdPlan) -> str:
     """The smallest crowd at each sampling rate for the same promise, with the chosen one on it."""
     rates = [point.beta for point in points]
     return line_chart(
-        f"Crowds that keep ε = {plan.epsilon:.4g}, δ = {number(plan.delta)}",
+        f"Crowds that keep ε = {number(plan.epsilon)}, δ = {number(plan.delta)}",
         Axis("β, the sampling rate", low=0.0, high=1.0),
         Axis("k, the smallest crowd", log=True),
         [
@@ -89,11 +89,11 @@ def draw_amplification(plan: Amplification) -> str:
     rates = np.geomspace(min(plan.to_beta, plan.from_beta) / 10, plan.from_beta, 60)
     curve = [amplify(plan.from_epsilon, plan.from_delta, plan.from_beta, float(r))[0] for r in rates]
     return line_chart(
-        f"ε = {plan.from_epsilon:.4g} at rate {plan.from_beta:.4g}, sampled further",
+        f"ε = {number(plan.from_epsilon)} at rate {number(plan.from_beta)}, sampled further",
         Axis("sampling rate", log=True),
         Axis("ε", log=True),
         [Line("Theorem 1", [float(r) for r in rates], curve)],
-        [Mark(plan.to_beta, plan.epsilon, f"ε = {plan.epsilon:.4g}")],
+        [Mark(plan.to_beta, plan.epsilon, f"ε = {number(plan.epsilon)}")],
     )
 
 

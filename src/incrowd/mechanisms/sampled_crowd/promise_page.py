@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from incrowd.core.numbers import number
+from incrowd.core.numbers import as_given, grown_float, number
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.plan import draw_crowd
 from incrowd.mechanisms.sampled_crowd.section import Minimised
@@ -50,7 +50,7 @@ def at_most(probability: float, promises: Curve) -> float:
     """
     return min(
         1.0,
-        *(min(_grown(e) * probability + d, 1 - math.exp(-e) * max(0.0, 1 - probability - d)) for e, d in promises),
+        *(min(grown_float(e) * probability + d, 1 - math.exp(-e) * max(0.0, 1 - probability - d)) for e, d in promises),
     )
 
 
@@ -71,7 +71,7 @@ def guess(promises: Curve) -> float:
 def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
     """The section on what is promised."""
     e, d = settings.epsilon, settings.delta
-    factor = _up(_grown(e), 3)
+    factor = _up(grown_float(e), 3)
     data = "the population's data" if settings.already_sampled else "the data"
     whole, stated, several = curve(settings), [(e, d)], settings.persons.several
     record, more = ("rows", "the rows of one more person") if several else ("record", "one record more")
@@ -268,17 +268,12 @@ def survival_chart(settings: CrowdSettings, likely: int) -> str:
         "How large must a crowd be to appear?",
         Axis(f"{'rows that' if settings.persons.several else 'people who'} share a combination of values", low=0.0),
         Axis("probability that it is published", low=0.0, high=1.0),
-        [Line(f"k = {k:,}, β = {beta:.4g}", [0.0, max(k - 1.0, 0.0), *sizes.tolist()], [0.0, 0.0, *shown])],
+        [Line(f"k = {k:,}, β = {number(beta)}", [0.0, max(k - 1.0, 0.0), *sizes.tolist()], [0.0, 0.0, *shown])],
         [Mark(float(likely), tail(k, likely, beta), f"{likely:,} {settings.persons.estimated}")],
     )
 
 
 # --- numbers, rounded to the safe side ------------------------------------------------------------------------------
-
-
-def _grown(epsilon: float) -> float:
-    """e^ε, as far as numbers go: far beyond where a bound on a probability says anything."""
-    return math.exp(min(epsilon, 700.0))
 
 
 def _up(value: float, digits: int) -> str:
@@ -289,19 +284,19 @@ def _up(value: float, digits: int) -> str:
 
 def share(value: float) -> str:
     """In percent, as it is."""
-    return f"{value * 100:g}%"
+    return f"{as_given(value * 100)}%"
 
 
 def share_up(value: float) -> str:
     """In percent, rounded up, but never to more than all."""
     unit = _unit(value)
-    return f"{min(100.0, math.ceil(round_up(value, 1e-12) * 100 / unit) * unit):.4g}%"
+    return f"{number(min(100.0, math.ceil(round_up(value, 1e-12) * 100 / unit) * unit))}%"
 
 
 def share_down(value: float) -> str:
     """In percent, rounded down. The value is 1 minus something rounded, so its error is that of a number near 1."""
     unit = _unit(value)
-    return f"{max(0.0, math.floor((value - 1e-12) * 100 / unit) * unit):.4g}%"
+    return f"{number(max(0.0, math.floor((value - 1e-12) * 100 / unit) * unit))}%"
 
 
 def _unit(value: float) -> float:

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cache, cached_property
 
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, PolicyError, UnreachableError
+from incrowd.core.numbers import as_given, number
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
@@ -145,7 +146,8 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
     """
     if release.epsilon > LARGEST_EPSILON or (release.beta is not None and release.beta < SMALLEST_BETA):
         raise ParameterError(
-            f"epsilon must be {LARGEST_EPSILON:g} at most (beyond, nothing is promised), and beta 2**-64 at least.",
+            f"epsilon must be {as_given(LARGEST_EPSILON)} at most (beyond, nothing is promised), and beta "
+            "2**-64 at least.",
             code="parameter-range",
         )
     spent, totals = release.selection_epsilon, 0.0 if release.totals is None else release.totals.epsilon
@@ -167,8 +169,9 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
     if not settings.kept:
         needed = crowd.smallest_k(left, release.delta, beta, rows)
         raise GuaranteeError(
-            f"k = {k} and beta = {beta:g} give delta = {settings.exact_delta:.3g} at epsilon = {release.epsilon:g}, "
-            f"more than the {release.delta:g} promised.",
+            f"k = {k} and beta = {as_given(beta)} give delta = {number(settings.exact_delta, 3)} at epsilon = "
+            f"{as_given(release.epsilon)}, "
+            f"more than the {as_given(release.delta)} promised.",
             code="promise-not-kept",
             remedy=f"At this beta the promise needs k = {needed}; or leave k out and it will be found.",
             details={"delta": settings.exact_delta, "k_needed": needed},

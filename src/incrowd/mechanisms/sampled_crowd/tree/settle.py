@@ -10,6 +10,7 @@ from functools import cache, cached_property
 
 from incrowd.core.errors import GuaranteeError, InputError, InternalError, PolicyError, UnreachableError
 from incrowd.core.files import read_ordinary
+from incrowd.core.numbers import as_given, number
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
@@ -138,7 +139,7 @@ def solve_tree(release: SampledCrowd, persons: Persons) -> TreeCrowd:
         return TreeCrowd(epsilon, delta, 0.0, plain.k, plain.beta, release.already_sampled, persons)
     if epsilon > LARGEST_EPSILON:
         raise UnreachableError(
-            f"epsilon must be {LARGEST_EPSILON:g} at most: beyond, nothing is promised.", code="unreachable"
+            f"epsilon must be {as_given(LARGEST_EPSILON)} at most: beyond, nothing is promised.", code="unreachable"
         )
     rho = release.choice_rho or concentrated.usual_rho(epsilon, delta)
     k, beta = release.k, release.beta
@@ -153,8 +154,9 @@ def solve_tree(release: SampledCrowd, persons: Persons) -> TreeCrowd:
     settings = TreeCrowd(epsilon, delta, 0.0, k, beta, already_sampled=False, persons=persons, rho=rho)
     if not settings.kept:
         raise GuaranteeError(
-            f"k = {k} and beta = {beta:g} beside a choice with rho = {rho:g} give delta = {settings.exact_delta:.3g} "
-            f"at epsilon = {epsilon:g}, more than the {delta:g} promised.",
+            f"k = {k} and beta = {as_given(beta)} beside a choice with rho = {as_given(rho)} give delta = "
+            f"{number(settings.exact_delta, 3)} "
+            f"at epsilon = {as_given(epsilon)}, more than the {as_given(delta)} promised.",
             code="promise-not-kept",
             remedy="Leave k out and it will be found, or lower choice_rho.",
             details={"delta": settings.exact_delta},
@@ -192,7 +194,8 @@ def _require_splits(settled: TreeSettled) -> None:
     growth = settled.growth([a.name for a in settled.attributes])
     if growth.budget <= 0 or growth.least_split(LARGEST_TABLE) is None:
         raise UnreachableError(
-            f"With rho = {settled.crowd.rho:g} for the choice, all records would stay in one box, unless there are "
+            f"With rho = {as_given(settled.crowd.rho)} for the choice, all records would stay in one box, "
+            "unless there are "
             f"more than {LARGEST_TABLE:,}.",
             code="unreachable",
             remedy="Raise epsilon, delta or choice_rho.",
