@@ -9,7 +9,7 @@ import click
 
 from incrowd.cli._shell import emit, file_name, json_option, policy_file, progress_bar, safe
 from incrowd.cli._tables import counts_by_policy
-from incrowd.core.numbers import as_given, number
+from incrowd.core.numbers import as_given, number, per_mille
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,7 +95,7 @@ def _show(console: Console, found: Advised, *, everything: bool) -> None:
     for name in ("1 column", "2 columns", "3 columns")[: len(found.control)]:
         table.add_column(name, justify="right")
     _row(table, found.current, name="now")
-    table.add_row("one-way tables alone", "", *(f"{number(round(1000 * score))}" for score in found.control))
+    table.add_row("one-way tables alone", "", *(f"{per_mille(score)}" for score in found.control))
     done = [one for one in found.alternatives if everything or one.refused is None]
     for one in done if everything else done[:_SHOWN]:
         _row(table, one)
@@ -122,4 +122,4 @@ def _row(table: Any, one: Alternative, name: str | None = None) -> None:
     if one.refused is not None:
         table.add_row(safe(name or one.change), epsilon, safe(one.refused))
     else:
-        table.add_row(safe(name or one.change), epsilon, *(f"{number(round(1000 * score))}" for score in one.scores))
+        table.add_row(safe(name or one.change), epsilon, *(f"{per_mille(score)}" for score in one.scores))

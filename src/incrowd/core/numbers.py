@@ -86,6 +86,27 @@ def percent(share: float) -> str:
     return f"{share:,.0%}" if share in (0, 1) or share >= 10 else f"{share:.1%}"
 
 
+def percent_up(share: float) -> str:
+    """A share for people, rounded up, but never to more than all; smaller ones with more digits."""
+    unit = _unit(share)
+    return f"{min(100.0, math.ceil(math.nextafter(share * (1 + 1e-12), math.inf) * 100 / unit) * unit):.4g}%"
+
+
+def percent_down(share: float) -> str:
+    """A share for people, rounded down. Its error is that of a number near 1."""
+    unit = _unit(share)
+    return f"{max(0.0, math.floor((share - 1e-12) * 100 / unit) * unit):.4g}%"
+
+
+def _unit(share: float) -> float:
+    return 0.1 if share >= 0.1 else 0.01 if share >= 0.001 else 0.0001
+
+
+def per_mille(share: float) -> str:
+    """A score, of 1000."""
+    return f"{1000 * share:.0f}"
+
+
 def count(size: int, one: str, many: str) -> str:
     """So many of something."""
     return f"{size:,} {one if size == 1 else many}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from incrowd.core.errors import IncrowdError
-from incrowd.core.numbers import count, number, percent
+from incrowd.core.numbers import count, number, per_mille, percent
 from incrowd.histogram import Histogram, Labels
 from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import AnyMechanism, Concern
@@ -376,9 +376,9 @@ def _below_control(shown: Sequence[Fidelity]) -> Iterator[Concern]:
             yield Concern(
                 "below-control",
                 None,
-                f"Counts of {_COLUMNS[found.columns - 1]} score {number(round(1000 * found.score))} of 1000, "
+                f"Counts of {_COLUMNS[found.columns - 1]} score {per_mille(found.score)} of 1000, "
                 "where true counts "
-                f"of each column alone would score {number(round(1000 * found.control))}. Publish fewer columns "
+                f"of each column alone would score {per_mille(found.control)}. Publish fewer columns "
                 "or show them "
                 "more coarsely, or ask `incrowd advise` for another mechanism.",
             )
@@ -414,8 +414,8 @@ def _sizes(found: Sequence[Fidelity]) -> str:
 
 
 def _scores(found: Sequence[Fidelity]) -> str:
-    control = ", ".join(f"{number(round(1000 * part.control))}" for part in found)
-    return f"{', '.join(f'{number(round(1000 * part.score))}' for part in found)} ({control})"
+    control = ", ".join(f"{per_mille(part.control)}" for part in found)
+    return f"{', '.join(f'{per_mille(part.score)}' for part in found)} ({control})"
 
 
 # --- on top of the reports --------------------------------------------------------------------------------------------
@@ -461,10 +461,10 @@ def _score_table(inside: Insight) -> Html:
     rows = [
         [
             _COLUMNS[at.columns - 1],
-            f"{number(round(1000 * s.score))}",
-            f"{number(round(1000 * s.control))}",
-            f"{number(round(1000 * at.score))}",
-            f"{number(round(1000 * at.control))}",
+            f"{per_mille(s.score)}",
+            f"{per_mille(s.control)}",
+            f"{per_mille(at.score)}",
+            f"{per_mille(at.control)}",
             number(at.sets),
         ]
         for s, at in zip(inside.shown, inside.finest, strict=True)

@@ -199,4 +199,4 @@ def test_many_rare_values_are_asked_about():
     titles = ["clerk", "nurse"] * 200 + [f"officer {i}" for i in range(200)]
     made, policy = drafted(title=titles)
     assert policy.attributes["title"].other == "other"
-    assert any("33% of the records" in decision.question for decision in made.decisions)
+    assert any("33.3% of the records" in decision.question for decision in made.decisions)

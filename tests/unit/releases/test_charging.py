@@ -217,7 +217,7 @@ def test_whatever_stops_a_release_after_the_charge_says_so(people, policy, tmp_p
     code = run(command, [*arguments, "--new-ledger"])
     said = capsys.readouterr().err
     assert code == {KeyboardInterrupt: 130}.get(stop, 2 if isinstance(stop, OSError) else 1)
-    assert re.search(r"ledger.sqlite was charged for it: epsilon = 0\.\d+, delta = 1e-05\. Nothing was published", said)
+    assert re.search(r"ledger.sqlite was charged for it: epsilon = 0\.\d+, delta = 10⁻⁵\. Nothing was published", said)
     assert "SECRET" not in said
     assert [line["state"] for line in statement(tmp_path)["releases"]] == ["charged"]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["ledger.sqlite", "people.csv", "policy.yaml"]

@@ -110,7 +110,7 @@ def test_a_delta_beyond_the_budget_is_refused_whatever_the_epsilon(ledger):
     ledger.set_budget("d", 5, 1e-6, ADD)
     error = refused(ledger, "d", point(0.1, 2e-6), "budget-overspent")
     assert (error.details["requested_delta"], error.details["remaining_delta"]) == (2e-6, 1e-6)
-    assert "delta = 2e-06" in error.message
+    assert "delta = 2 · 10⁻⁶" in error.message
     refused(ledger, "d", crowd(5, 0.5), "budget-overspent")  # 0.5^5 is far above 1e-6
 
 

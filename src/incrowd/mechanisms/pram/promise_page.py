@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from incrowd.core.errors import InternalError
-from incrowd.core.numbers import few_digits, number
+from incrowd.core.numbers import few_digits, number, percent_down, percent_up
 from incrowd.mechanisms.pram.settle import PramPromise
 from incrowd.mechanisms.pram.state import factor, says_nothing
 from incrowd.mechanisms.pram.stated import PramStatedPromise, PramStatement
-from incrowd.mechanisms.sampled_crowd.promise_page import at_least, at_most, guess, share, share_down, share_up
+from incrowd.mechanisms.sampled_crowd.promise_page import at_least, at_most, guess, share
 from incrowd.reports.page import Content, Fact, Html, formula, heading, paragraph, points, table, tag
 
 _FEARED = (0.001, 0.01, 0.1, 0.5, 0.9)
@@ -52,8 +52,8 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
         ],
     ]
     stated = [(promise.epsilon, promise.delta), (promise.local_epsilon, 0.0)]
-    chances = [[share(p), f"{share_down(at_least(p, stated))} to {share_up(at_most(p, stated))}"] for p in _FEARED]
-    guessed = share_up(guess(stated))
+    chances = [[share(p), f"{percent_down(at_least(p, stated))} to {percent_up(at_most(p, stated))}"] for p in _FEARED]
+    guessed = percent_up(guess(stated))
     empty = says_nothing(promise)
     return [
         *([_warning(empty)] if empty else []),

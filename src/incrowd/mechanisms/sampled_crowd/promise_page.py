@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from incrowd.core.numbers import as_given, grown_float, number
+from incrowd.core.numbers import as_given, grown_float, number, percent_down, percent_up
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.plan import draw_crowd
 from incrowd.mechanisms.sampled_crowd.section import Minimised
@@ -80,8 +80,8 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
     rows = [
         [
             share(p),
-            f"{share_down(at_least(p, stated))} to {share_up(at_most(p, stated))}",
-            f"{share_down(at_least(p, whole))} to {share_up(at_most(p, whole))}",
+            f"{percent_down(at_least(p, stated))} to {percent_up(at_most(p, stated))}",
+            f"{percent_down(at_least(p, whole))} to {percent_up(at_most(p, whole))}",
         ]
         for p in _FEARED
     ]
@@ -115,7 +115,7 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
         paragraph(
             f"Someone who knows all other {'rows' if several else 'records'}, and for whom a fair coin has decided "
             f"whether {yours} among the data, guesses right with probability "
-            f"{share_up(guess(whole))} at most; without the release it is 50%. "
+            f"{percent_up(guess(whole))} at most; without the release it is 50%. "
             "The policy promises one point of a curve; the last column and this number use all of it."
         ),
         heading("Why it holds"),
@@ -285,19 +285,3 @@ def _up(value: float, digits: int) -> str:
 def share(value: float) -> str:
     """In percent, as it is."""
     return f"{as_given(value * 100)}%"
-
-
-def share_up(value: float) -> str:
-    """In percent, rounded up, but never to more than all."""
-    unit = _unit(value)
-    return f"{number(min(100.0, math.ceil(round_up(value, 1e-12) * 100 / unit) * unit))}%"
-
-
-def share_down(value: float) -> str:
-    """In percent, rounded down. The value is 1 minus something rounded, so its error is that of a number near 1."""
-    unit = _unit(value)
-    return f"{number(max(0.0, math.floor((value - 1e-12) * 100 / unit) * unit))}%"
-
-
-def _unit(value: float) -> float:
-    return 0.1 if value >= 0.1 else 0.01 if value >= 0.001 else 0.0001

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from incrowd.core.errors import InternalError
-from incrowd.core.numbers import number, percent
+from incrowd.core.numbers import number, percent, percent_down, percent_up
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.base import Made, Publication
@@ -547,8 +547,8 @@ def test_extreme_promises_can_be_read(epsilon, made):
 
 def test_bounds_are_rounded_outwards():
     for value in [0.0, 1e-7, 0.000123456, 0.0123456, 0.123456, 0.5, 0.98765, 1.0]:
-        assert float(promise.share_up(value).rstrip("%")) / 100 >= value * (1 - 1e-12)
-        assert float(promise.share_down(value).rstrip("%")) / 100 <= value * (1 + 1e-12)
+        assert float(percent_up(value).rstrip("%")) / 100 >= value * (1 - 1e-12)
+        assert float(percent_down(value).rstrip("%")) / 100 <= value * (1 + 1e-12)
     assert promise._up(7.389056, 3) == "7.39"
     assert promise._up(7.3801, 3) == "7.39"
 
