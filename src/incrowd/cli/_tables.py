@@ -108,13 +108,13 @@ def _configure(conf: Sequence[str], engine: str | None) -> None:
 def _with_options(verb: Verb, options: Mapping[str, Callable[[Verb], Verb]], *, piped: bool = True) -> Verb:
     @functools.wraps(verb)
     def collected(**given: Any) -> int | None:
-        reading = {name: given.pop(name) for name in options}
-        _configure(reading.pop("conf"), reading.get("engine"))
         if given.get("data") == "-":
             if not piped:
                 raise click.UsageError("A draft names the file of its table: save the table to a file first.")
             with _spooled() as path:
-                return collected(**given | {"data": path}, **reading)
+                return collected(**given | {"data": path})
+        reading = {name: given.pop(name) for name in options}
+        _configure(reading.pop("conf"), reading.get("engine"))
         reading["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(reading.get("delimiter") or "", reading.get("delimiter"))
         return verb(**given, reading={name: value for name, value in reading.items() if value is not None})
 

@@ -209,11 +209,11 @@ def _lines(key: str, content: Any, indent: int) -> list[str]:
 
 def _dump(content: Any) -> str:
     return yaml.dump(
-        content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
+        content, Dumper=_TextDumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
     )
 
 
-class _Dumper(Dumper):
+class _TextDumper(Dumper):
     """Writes texts as they are. In a policy every scalar is a text until its key says otherwise."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own way

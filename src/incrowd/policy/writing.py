@@ -52,8 +52,12 @@ def plain(policy: BaseModel) -> dict[str, Any]:
 
 def to_yaml(policy: BaseModel) -> str:
     """The text of a policy file."""
+    return _dumped(plain(policy))
+
+
+def _dumped(content: Mapping[str, Any]) -> str:
     return yaml.dump(
-        plain(policy), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+        content, Dumper=_DecimalDumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
     )
 
 
@@ -67,7 +71,9 @@ def nested(changes: Mapping[tuple[str, ...], Any]) -> str:
             within = within.setdefault(step, {})
         if said is not None:
             within[place[-1]] = said
-    text = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110)
+    text = yaml.dump(
+        content, Dumper=_DecimalDumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+    )
     return "".join([*(f"# without {name}\n" for name in gone), text if content else ""])
 
 
@@ -177,7 +183,7 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-class _Dumper(Dumper):
+class _DecimalDumper(Dumper):
     """Writes decimals as numbers."""
 
 
@@ -194,4 +200,4 @@ def _decimal(dumper: yaml.SafeDumper, value: Decimal) -> yaml.ScalarNode:
 
 
 Dumper.add_representer(str, _text)
-_Dumper.add_representer(Decimal, _decimal)
+_DecimalDumper.add_representer(Decimal, _decimal)

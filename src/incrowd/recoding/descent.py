@@ -149,7 +149,7 @@ class Descent:
         at = first.nonzero()[0]
         # The groups at the level looked at: their records, the branch's group that each is part of, and its code.
         sizes, parent, code = totals(branch.counts, at), branch.group.take(at), code.take(at)
-        cells = _Cells(fold, depth + 1, first.cumsum() - 1, fold.tails[depth].take(branch.suffix), branch.counts)
+        cells = _DescentCells(fold, depth + 1, first.cumsum() - 1, fold.tails[depth].take(branch.suffix), branch.counts)
         for level, (step, weights) in enumerate(zip(fold.steps[depth], fold.weights[depth], strict=True)):
             if judge.hopeless(branch.least(_both(self._behind[depth + 1], self._hopes[depth][level]))):
                 break  # coarser levels are worth even less
@@ -197,7 +197,7 @@ class Descent:
             judge.found(levels, sizes[~out], grouped.weights[~out], int(sizes[out].sum()))
 
 
-class _Cells:
+class _DescentCells:
     """The cells of a branch while its groups merge from level to level. They are merged themselves only when needed."""
 
     def __init__(self, fold: Fold, depth: int, group: Codes, suffix: Codes, counts: Codes) -> None:

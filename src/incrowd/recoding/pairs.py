@@ -54,7 +54,7 @@ class Sums(NamedTuple):
 
 def paired_sums(table: Histogram, other: Histogram) -> Iterator[tuple[Pair, Sums, Sums]]:
     """For every pair of columns, in some order, the sums of a table and of another with no more labels anywhere."""
-    one, two = _Counting(table), _Counting(other)
+    one, two = _PairCount(table), _PairCount(other)
     sizes = {column.name: len(column.labels) for column in table.columns}
     left = set(combinations(table.names, 2))
     for first, second in _blocks(sizes, min(_DENSE, max(len(table), _FEWEST))):
@@ -85,7 +85,7 @@ def _space(sizes: Mapping[str, int], names: Sequence[str]) -> int:
     return math.prod(sizes[name] for name in names)
 
 
-class _Counting:
+class _PairCount:
     """A table that is counted several times. Sums of floating-point whole numbers are exact below 2^53."""
 
     def __init__(self, table: Histogram) -> None:

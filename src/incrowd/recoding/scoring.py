@@ -71,7 +71,7 @@ def scores(lattice: Lattice, columns: Sequence[Codes], counts: Codes, worth: Val
     return _Scoring(lattice, columns, counts, worth).run()
 
 
-class _Cells(NamedTuple):
+class _ScoredCells(NamedTuple):
     """Some cells of a table whose first columns have their levels.
 
     Attributes:
@@ -109,7 +109,7 @@ class _Scoring:
         self.worth, self.least = worth, worth.least
         self.narrow = narrow(int(counts.sum()))
         size = len(counts)
-        self._top = _Cells(Prefixes.empty(size), np.arange(size, dtype=narrow(size)), counts.astype(np.float64))
+        self._top = _ScoredCells(Prefixes.empty(size), np.arange(size, dtype=narrow(size)), counts.astype(np.float64))
         self.codes, self.steps, self.weights = [], [], []
         for i in self.order:
             ladder = lattice.ladders[i]
@@ -178,7 +178,7 @@ class _Scoring:
         axes = np.argsort([i for i, _ in choices])
         return self.scores.reshape([levels for _, levels in choices]).transpose(axes).ravel()
 
-    def _descend(self, cells: _Cells, levels: Node) -> None:
+    def _descend(self, cells: _ScoredCells, levels: Node) -> None:
         """Score every node that begins with these levels."""
         depth = len(levels)
         if levels and levels[-1]:
@@ -199,7 +199,7 @@ class _Scoring:
                 self._add(here, _dot(values, longer.weight(crowds)))
                 continue
             del records
-            below = self._followed(_Cells(longer, rows, counts), crowds, here)
+            below = self._followed(_ScoredCells(longer, rows, counts), crowds, here)
             del longer, crowds
             if self._workers is not None and depth + 1 == _SHARED_DEPTH:
                 self._workers.do(partial(self._descend, below, here))
@@ -207,7 +207,7 @@ class _Scoring:
                 self._descend(below, here)
             del below
 
-    def _lengthened(self, cells: _Cells, raw: Codes, to: Codes, weights: Codes) -> _Cells:
+    def _lengthened(self, cells: _ScoredCells, raw: Codes, to: Codes, weights: Codes) -> _ScoredCells:
         """With one more column, at some level; without cells whose code is −1 there, or hardly shared by others."""
         if int(to.min()) < 0:
             at = np.flatnonzero(to.take(raw) >= 0)
@@ -222,7 +222,7 @@ class _Scoring:
             cells, raw = _some(cells, at), raw.take(at)
         return cells._replace(prefixes=cells.prefixes.lengthened(raw, to, weights))
 
-    def _followed(self, cells: _Cells, crowds: Codes, levels: Node) -> _Cells:
+    def _followed(self, cells: _ScoredCells, crowds: Codes, levels: Node) -> _ScoredCells:
         """The cells under these prefixes, except those alone under theirs, which are scored."""
         prefixes = cells.prefixes
         if prefixes.number * _LOOSE > len(cells.rows):
@@ -232,7 +232,7 @@ class _Scoring:
                 crowds = crowds[~alone]
         return cells if len(crowds) == prefixes.number else _under(cells, crowds)
 
-    def _score_alone(self, cells: _Cells, levels: Node) -> None:
+    def _score_alone(self, cells: _ScoredCells, levels: Node) -> None:
         """Add what these cells, each alone under its prefix, add to every node that begins with these levels."""
         prefixes, rows, counts = cells
         values = self.worth.values(counts.astype(np.int64))
@@ -246,7 +246,7 @@ class _Scoring:
             found = np.add.outer(found, np.array(by_level, dtype=np.int64)).ravel()
         self._add(levels, found)
 
-    def _unfold(self, cells: _Cells, levels: Node) -> None:
+    def _unfold(self, cells: _ScoredCells, levels: Node) -> None:
         """Score every node that begins with these levels from arrays of all that could stand behind some prefixes."""
         depth = len(levels)
         share = max(1, _PLACES // self.room[depth])
@@ -262,7 +262,7 @@ class _Scoring:
             del some, place
             self._add(levels, self._array_scores(array, 1, weight, depth, ()))
 
-    def _merged(self, cells: _Cells, depth: int) -> _Cells:
+    def _merged(self, cells: _ScoredCells, depth: int) -> _ScoredCells:
         """The same cells, those of equal prefix and suffix brought together if there are many such."""
         prefixes, rows, counts = cells
         if len(rows) < _FEW_CELLS or prefixes.number * self.room[depth] <= room_for(len(rows)):
@@ -276,7 +276,7 @@ class _Scoring:
         at = np.flatnonzero(starts(along))
         first = order.take(at)
         counts = np.add.reduceat(counts.take(order), at)
-        return _Cells(prefixes._replace(of=prefixes.of.take(first)), rows.take(first), counts)
+        return _ScoredCells(prefixes._replace(of=prefixes.of.take(first)), rows.take(first), counts)
 
     def _array_scores(self, array: Codes, before: int, weight: Codes, depth: int, levels: Node) -> Codes:
         """The scores of all nodes, given the levels of some columns; the others are raw along the axes of an array.
@@ -338,16 +338,16 @@ def _composed(steps: Sequence[Codes]) -> list[Codes]:
     return maps
 
 
-def _under(cells: _Cells, some: Codes) -> _Cells:
+def _under(cells: _ScoredCells, some: Codes) -> _ScoredCells:
     """The cells under some prefixes, which are numbered anew."""
     prefixes, at = cells.prefixes.chosen(some)
-    return _Cells(prefixes, cells.rows.take(at), cells.counts.take(at))
+    return _ScoredCells(prefixes, cells.rows.take(at), cells.counts.take(at))
 
 
-def _some(cells: _Cells, at: Codes) -> _Cells:
+def _some(cells: _ScoredCells, at: Codes) -> _ScoredCells:
     """The cells at these places, whatever their prefixes."""
     prefixes, rows, counts = cells
-    return _Cells(prefixes._replace(of=prefixes.of.take(at)), rows.take(at), counts.take(at))
+    return _ScoredCells(prefixes._replace(of=prefixes.of.take(at)), rows.take(at), counts.take(at))
 
 
 def _scattered(keys: Codes) -> NDArray[np.uint64]:

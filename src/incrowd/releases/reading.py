@@ -79,14 +79,14 @@ def read_table(
     import pyarrow as pa
 
     columns = [Column(name, tuple(texts), np.zeros(0, dtype=np.int64)) for name, texts in labels.items()]
-    counting = _Counting(columns, set(labels) if wanted is None else set(wanted))
+    counting = _RowCount(columns, set(labels) if wanted is None else set(wanted))
     try:
         return _read(files, columns, counting, notes or {})
     except (pa.ArrowException, MemoryError):  # a small file can hold a value that fits no machine
         raise ValueError("a file cannot be read") from None
 
 
-def _read(files: Sequence[Path], columns: Sequence[Column], counting: _Counting, notes: Mapping[str, str]) -> Published:
+def _read(files: Sequence[Path], columns: Sequence[Column], counting: _RowCount, notes: Mapping[str, str]) -> Published:
     names = [column.name for column in columns]
     records, plain = [], True
     for path in files:
@@ -99,7 +99,7 @@ def _read(files: Sequence[Path], columns: Sequence[Column], counting: _Counting,
     return Published(counting.histogram(), plain and counting.ordered, tuple(records))
 
 
-class _Counting:
+class _RowCount:
     """Counts records as they come, and notices when they come out of order."""
 
     def __init__(self, columns: Sequence[Column], wanted: Collection[str]) -> None:
