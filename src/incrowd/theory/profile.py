@@ -154,17 +154,6 @@ def to_replace_one(profile: PrivacyProfile) -> PrivacyProfile:
     return ReplaceOne(profile)
 
 
-def to_add_remove(profile: PrivacyProfile) -> PrivacyProfile:
-    """Refuses to turn a replace-one promise into an add/remove one: the number of records may be public there."""
-    if profile.relation is Relation.ADD_REMOVE:
-        return profile
-    raise RelationError(
-        "A promise about replacing one record says nothing about adding or removing one.",
-        code="relation-mismatch",
-        remedy="Convert add/remove promises with to_replace_one() instead; the other way is not possible.",
-    )
-
-
 def amplify(epsilon: float, delta: float, from_beta: float, to_beta: float) -> tuple[float, float]:
     """Theorem 1 of Li, Qardaji, Su: what (ε,δ) at sampling rate β₁ becomes at a lower rate β₂ (add/remove).
 

@@ -237,33 +237,6 @@ def retentions_by_weight(epsilon: float, sizes: Sequence[int], weights: Sequence
     return retentions
 
 
-def invariant_pram(matrix: TransitionMatrix | RetentionReplacement, marginal: Sequence[float]) -> Matrix:
-    """A matrix that leaves the marginal t of an attribute unchanged in expectation: R = PQ with t'R = t'.
-
-    Q[k,j] = P[j,k]·t_j / Σ_i P[i,k]·t_i is the chance that a k came from j, so R randomises, then draws an original
-    from what the result suggests. Estimates of the marginal then need no correction.
-
-    **It promises nothing.** R is computed from the true marginal, so it differs between neighbouring tables, and
-    publishing it reveals t. That is why it is returned as bare numbers, not as a `TransitionMatrix` with an ε. Rare
-    values also lose their diagonal: nearly everything that looks like one came from a frequent value.
-
-    Args:
-        matrix: P, any randomisation of the attribute.
-        marginal: t, the counts or shares of the values, all above 0.
-    """
-    shares = np.array([require_number("marginal", float(count)) for count in marginal])
-    if len(shares) != matrix.size or (shares <= 0).any():
-        raise ParameterError(
-            "The marginal must give every value of the domain a count above 0.", code="parameter-combination"
-        )
-    forward = matrix.matrix()
-    joint = forward * shares[:, None]
-    arriving = joint.sum(axis=0)
-    possible = arriving > 0
-    backward = joint[:, possible].T / arriving[possible, None]
-    return np.asarray(forward[:, possible] @ backward, dtype=np.float64)
-
-
 def _exact_row(number: int, row: Sequence[float | Fraction] | Matrix, size: int) -> tuple[Fraction, ...]:
     if len(row) != size:
         raise ParameterError(

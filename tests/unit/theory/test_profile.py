@@ -16,7 +16,6 @@ from incrowd.theory.profile import (
     Relation,
     amplify,
     compose,
-    to_add_remove,
     to_replace_one,
 )
 
@@ -71,8 +70,6 @@ def test_replace_one_bounds_the_true_divergence_of_two_cells():
 def test_relations_are_never_mixed():
     with pytest.raises(RelationError):
         compose([ApproximateDP(1.0, 0.0, ADD_REMOVE), ApproximateDP(1.0, 0.0, REPLACE)])
-    with pytest.raises(RelationError):
-        to_add_remove(ApproximateDP(1.0, 0.0, REPLACE))
     mixed = compose([to_replace_one(ApproximateDP(0.5, 0.0, ADD_REMOVE)), ApproximateDP(1.0, 0.0, REPLACE)])
     assert mixed.relation is REPLACE
     assert mixed.epsilon(0.0) <= 2.0 + 1e-6

@@ -13,7 +13,6 @@ from incrowd.theory.randomisation import (
     Attribute,
     RetentionReplacement,
     TransitionMatrix,
-    invariant_pram,
     local_epsilon,
     pk,
     retention_for_both,
@@ -263,33 +262,3 @@ class TestWeights:
 
     def test_a_huge_budget_still_does_not_publish(self) -> None:
         assert max(retentions_by_weight(5000.0, (2, 3), (1, 1))) < 1.0
-
-
-class TestInvariantPram:
-    MARGINAL = (900.0, 90.0, 10.0)
-
-    def test_the_marginal_is_unchanged(self) -> None:
-        matrix = invariant_pram(RetentionReplacement(0.5, 3), self.MARGINAL)
-        assert np.allclose(matrix.sum(axis=1), 1)
-        assert np.allclose(np.array(self.MARGINAL) @ matrix, self.MARGINAL)
-
-    def test_by_the_formula(self) -> None:
-        p, t = TransitionMatrix(GENERAL[0]).matrix(), np.array(self.MARGINAL)
-        q = np.array([[p[j, k] * t[j] / sum(p[i, k] * t[i] for i in range(3)) for j in range(3)] for k in range(3)])
-        assert np.allclose(invariant_pram(TransitionMatrix(GENERAL[0]), self.MARGINAL), p @ q)
-
-    def test_rare_values_lose_their_diagonal(self) -> None:
-        matrix = invariant_pram(RetentionReplacement(0.5, 3), self.MARGINAL)
-        assert matrix[0, 0] > 0.9
-        assert matrix[2, 2] < 0.1 < RetentionReplacement(0.5, 3).matrix()[2, 2]
-
-    def test_it_depends_on_the_data_so_it_carries_no_promise(self) -> None:
-        here, there = (invariant_pram(RetentionReplacement(0.5, 2), t) for t in ((10, 2), (11, 1)))
-        assert not np.allclose(here, there)
-        assert isinstance(here, np.ndarray)
-        assert not hasattr(here, "epsilon")
-
-    @pytest.mark.parametrize("marginal", [(1, 2), (1, 2, 0), (1, 2, -3), (1, 2, math.inf)])
-    def test_bad_marginals(self, marginal: tuple[float, ...]) -> None:
-        with pytest.raises(ParameterError):
-            invariant_pram(RetentionReplacement(0.5, 3), marginal)
