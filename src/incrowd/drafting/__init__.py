@@ -280,7 +280,7 @@ def _by_design(column: ColumnProfile, design: Design) -> ColumnDraft | None:
         return ColumnDraft(column.name, "number", "drop", why, questions=(f"Left out: {why}. Is that right?",))
     if column.name not in design.keys:
         return None
-    several = f"about {number(design.keys[column.name])} records"
+    several = f"about {number(design.keys[column.name], 2)} records"
     why = f"it seems to number households or people, of {several} each"
     return ColumnDraft(column.name, "text", "drop", why)
 
