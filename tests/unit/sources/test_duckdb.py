@@ -337,7 +337,7 @@ def test_other_engines_are_found_by_entry_point(monkeypatch):
     assert calls == [("spark://host/table", {"missing_values": ["-"]})]
     with pytest.raises(DataError, match="no installed engine"):
         open_source("trino://host/table")
-    with pytest.raises(DataError, match="no table"):
+    with pytest.raises(DataError, match="not a table"):
         open_source(7)
 
 
