@@ -83,11 +83,13 @@ def choose_policy(
         share: the part of ε that pays for the choice.
 
     Raises:
+        PolicyError: parts of the policy are to be confirmed.
         ParameterError: the policy is one of which there is no proved score.
         UnreachableError: with what is left of ε, no candidate keeps the promise.
         BudgetError: the ledger does not know the data set yet, or its budget does not bear the choice.
     """
     require_between("share", share, 0.0, 1.0)
+    policy.require_confirmed()  # of a draft, what can be chosen was read off the table
     section = _section(policy)
     epsilon = share * section.epsilon
     left = left_after(section.epsilon, epsilon)

@@ -23,7 +23,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.core.errors import InternalError, UnreachableError
+from incrowd.core.errors import InternalError, ParameterError, UnreachableError
 from incrowd.theory._groups import float_above
 from incrowd.theory._numbers import require_between, require_count, require_positive
 from incrowd.theory.crowd import CrowdProfile, require_rows
@@ -119,6 +119,10 @@ class ViewsPlan:
     choices: int = 0
     exponent: float = 0.0
     rows: int = 1
+
+    def __post_init__(self) -> None:
+        if min(self.singles, self.views, self.choices, self.exponent) < 0 or self.rows < 1:
+            raise ParameterError("A set of views has no negative parts.", code="parameter-range")
 
     @cached_property
     def profile(self) -> PrivacyProfile:

@@ -10,7 +10,7 @@ import incrowd
 from incrowd import api
 from incrowd.cli import main
 from incrowd.comparison.private_choice import candidates, scored
-from incrowd.core.errors import BudgetError, IncrowdError
+from incrowd.core.errors import BudgetError, IncrowdError, PolicyError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
 from incrowd.policy import Policy
@@ -154,3 +154,13 @@ def test_the_command_shows_no_score(policy, people, tmp_path, capsys):
     shown = " ".join(capsys.readouterr().out.split())
     assert "Chosen privately among" in shown
     assert "score" not in shown
+
+
+def test_a_draft_that_nobody_confirmed_is_refused_before_the_charge(people, tmp_path):
+    ledger = tmp_path / "ledger.sqlite"
+    api.ledger_budget(ledger, "people", epsilon=2, delta=1e-4)
+    text = TEXT.replace("LEDGER", str(ledger)).replace("sex: {domain: [f, m]}", "sex:\n    domain: [f, m]  # CONFIRM")
+    assert "CONFIRM" in text
+    with pytest.raises(PolicyError, match="confirm"):
+        api.choose_privately(Policy.from_text(text), people, share=0.2)
+    assert api.ledger_statement(ledger, "people").to_dict()["spent"]["epsilon"] == 0

@@ -72,6 +72,10 @@ def together(settings: PramSettled, copies: int) -> Together | None:
 # --- checking it ----------------------------------------------------------------------------------------------------
 
 
+_UNLIKELY = math.log(1e9)
+"""A sample so small that its probability is below one in 10⁹ is believed to be no sample of so many."""
+
+
 def check_promise(certificate: PramCertificate) -> Iterator[Check]:
     """The blocks are the policy's, and every number follows from them."""
     mechanism, section = certificate.mechanism, section_of(certificate, Pram)
@@ -104,6 +108,9 @@ def check_promise(certificate: PramCertificate) -> Iterator[Check]:
     if promise is not None:
         for name, holds in promise.holds(blocks).items():
             yield Check(f"{name}, from the transition probabilities", holds, "they promise less")
+    if section.beta is not None:
+        likely = _likely_sample(records, needed, as_drawn(section.beta))
+        yield Check("the table is as large as a sample of so many people is", likely, "it is far too small")
     reached = keeps(blocks, section.k, each_of(section.epsilon, persons), needed)
     yield Check("the policy's k and epsilon are reached", reached, "they are not")
     levels = {name: 0 if a.level is None else a.level for name, a in attributes.items()}
@@ -174,6 +181,15 @@ def _needed(certificate: PramCertificate, section: Pram) -> int:
     if section.beta is not None and isinstance(stated, PramStatedPromise):
         return stated.records
     return certificate.mechanism.records
+
+
+def _likely_sample(found: int, people: int, rate: float) -> bool:
+    """Whether a sample may be so small: by Chernoff's bound, P[Bin(people, rate) ≤ found] ≤ e^{−people·KL}."""
+    share = found / people
+    if share >= rate:
+        return True
+    divergence = share * math.log(share / rate) + (1 - share) * math.log((1 - share) / (1 - rate))
+    return people * divergence <= _UNLIKELY
 
 
 def columns_needed(certificate: PramCertificate, by: Sequence[str], mean: str | None) -> list[str]:

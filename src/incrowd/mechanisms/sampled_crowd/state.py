@@ -130,8 +130,9 @@ def assumptions(settings: CrowdSettings) -> list[str]:
         settings.persons.premise,
         sampled,
         (
-            "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table (but "
-            "for levels that an earlier release, charged for it, has chosen privately)."
+            "Domains, hierarchies, columns, and the levels, beta and k that the policy fixes were declared, not read "
+            "off this table (but for what an earlier release or a private choice of the policy, charged for it, has "
+            "chosen: what that cost comes on top of epsilon)."
         ),
         "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
         (

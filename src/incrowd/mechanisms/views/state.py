@@ -246,8 +246,12 @@ def _as_asked(certificate: ViewsCertificate, settings: ViewsSettled) -> bool:
     if [view.file for view in certificate.mechanism.views] != file_names(views):
         return False
     kinds = {isinstance(plan.single, CrowdStep), isinstance(plan.view, CrowdStep)}
-    if kinds != {settings.by == "crowd"} or plan.views < 0:
+    if kinds != {settings.by == "crowd"} or plan.views < 0 or plan.singles != len(settings.singles):
         return False
+    if (plan.exponent > 0) != (plan.choices > 0):
+        return False
+    if plan.choices and any(isinstance(step, LaplaceStep) for step in (plan.single, plan.view)):
+        return False  # such a set is never planned
     choice = section_of(certificate, Views).chosen
     if choice is None:
         return others == list(settings.listed) and plan.choices == 0

@@ -69,12 +69,12 @@ class ViewsStatedMechanism(StatedMechanism):
     """How a set of views was made."""
 
     name: Literal["views"] = Field(default="views", description="The mechanism.")
-    singles: int = Field(description="How many of the views are one-way tables; they come first.")
+    singles: int = Field(ge=0, description="How many of the views are one-way tables; they come first.")
     single: StatedStep = Field(description="How each one-way table was drawn.")
     views: Many[StatedView] = Field(description="All views, in the order in which they were drawn.")
     view: StatedStep = Field(description="How each of the other views was drawn.")
-    choices: int = Field(description="How many private choices were made.")
-    exponent: float = Field(description="The ε of each of these choices.")
+    choices: int = Field(ge=0, description="How many private choices were made.")
+    exponent: float = Field(ge=0, description="The ε of each of these choices.")
     exact_delta: float = Field(description="The δ that all steps have together at ε: at most the one promised.")
     coarser: Many[StatedLevel] = Field(description="Levels at which views show columns coarser than they are.")
     synthetic: str | None = Field(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from scipy.stats import binom
 
 from incrowd import api
 from incrowd.core.errors import DataError, GuaranteeError, InputError, ParameterError, PolicyError, RelationError
@@ -20,6 +21,7 @@ from incrowd.mechanisms.pram import state as pram_statement
 from incrowd.mechanisms.pram.draw import collected
 from incrowd.mechanisms.pram.report import public_report
 from incrowd.mechanisms.pram.settle import PramPromise
+from incrowd.mechanisms.pram.state import _likely_sample
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
@@ -468,6 +470,17 @@ def test_a_sample_that_says_otherwise_is_found_out(people, tmp_path, place, valu
     api.release(people, sampled(", records: 6000"), folder=tmp_path / "out")
     forge(tmp_path / "out", lambda c: c[place[0]].update({place[1]: value}))
     assert not api.verify(tmp_path / "out").valid
+
+
+def test_a_sample_far_too_small_for_so_many_people_is_noticed_and_no_other():
+    """By Chernoff's bound, which is above the tail: what may well happen is never refused."""
+    assert not _likely_sample(248, 10**8, 0.5)
+    assert not _likely_sample(10, 1000, 0.5)
+    assert _likely_sample(1450, 6000, 0.25)
+    for people in (40, 400):
+        for found in range(2, people):
+            if binom.cdf(found, people, 0.25) > 1e-9:
+                assert _likely_sample(found, people, 0.25)
 
 
 def test_a_table_that_is_a_sample_is_released_once_and_with_a_ledger(people, tmp_path):

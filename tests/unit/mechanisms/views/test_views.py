@@ -5,6 +5,7 @@ import itertools
 import json
 import math
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from incrowd import api
-from incrowd.core.errors import InputError, PolicyError, UnreachableError
+from incrowd.core.errors import InputError, ParameterError, PolicyError, UnreachableError
 from incrowd.core.signing import seal, sha256, to_bytes
 from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
@@ -24,6 +25,7 @@ from incrowd.mechanisms.views.view import file_names
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases.pipeline import count_table
+from incrowd.theory.views import LaplaceStep, ViewsPlan
 
 ATTRIBUTES = """
 incrowd: 1
@@ -246,6 +248,33 @@ def test_forgeries_are_not_verified(people, tmp_path, change):
     api.release(people, policy("epsilon: 1, delta: 1e-5"), folder=folder)
     assert forged(folder, tmp_path / "same", lambda *_: None).valid
     assert not forged(folder, tmp_path / change.__name__, change).valid
+
+
+def negative_singles(folder, certificate):
+    """A one-way table less than none pays for the others."""
+    certificate["mechanism"] |= {"singles": -1}
+    certificate["mechanism"]["view"]["decay"] *= 2
+
+
+def negative_exponent(folder, certificate):
+    certificate["mechanism"] |= {"exponent": -12.0}
+    certificate["mechanism"]["view"]["decay"] *= 2
+
+
+@pytest.mark.parametrize("change", [negative_singles, negative_exponent])
+def test_nothing_negative_pays_for_noise_that_is_too_small(people, tmp_path, change):
+    folder = tmp_path / "out"
+    asked = policy("epsilon: 1, delta: 1e-6, by: noise, views: [[sex, home]], combine: none")
+    api.release(people, asked, folder=folder)
+    assert forged(folder, tmp_path / "same", lambda *_: None).valid
+    assert not forged(folder, tmp_path / change.__name__, change).valid
+
+
+@pytest.mark.parametrize("changes", [{"singles": -1}, {"choices": -1}, {"exponent": -1.0}, {"views": -1}, {"rows": 0}])
+def test_a_plan_has_no_negative_parts(changes):
+    plan = ViewsPlan(1.0, 1e-6, 2, LaplaceStep(0.1), 1, LaplaceStep(0.1))
+    with pytest.raises(ParameterError):
+        replace(plan, **changes)
 
 
 # --- estimates --------------------------------------------------------------------------------------------------------
