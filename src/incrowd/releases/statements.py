@@ -273,7 +273,7 @@ def _budget(budget: Budget | None) -> dict[str, Any] | None:
 
 def _rounded_up(value: float) -> str:
     """Few digits that can be typed again, and do not say less than was spent."""
-    return f"{as_given(few_digits(Decimal(repr(value)), 6, up=True))}"
+    return repr(float(few_digits(Decimal(repr(value)), 6, up=True))).removesuffix(".0")
 
 
 def _is_number(value: Any) -> bool:

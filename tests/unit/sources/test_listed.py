@@ -24,9 +24,9 @@ def queries(monkeypatch):
     seen = []
     fetch = engine._fetch
 
-    def noted(connection, query, words):
+    def noted(connection, query, words, **options):
         seen.append(query)
-        return fetch(connection, query, words)
+        return fetch(connection, query, words, **options)
 
     monkeypatch.setattr(engine, "_fetch", noted)
     return seen

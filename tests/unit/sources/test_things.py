@@ -2,6 +2,7 @@
 
 import datetime as dt
 import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import polars as pl
@@ -23,8 +24,9 @@ def refused(thing, code):
     return caught.value.remedy
 
 
-def test_a_connection_of_sqlite_is_no_table():
-    assert "sqlite:///" in refused(sqlite3.connect(":memory:"), "data-kind")
+def test_a_database_without_a_table_is_refused():
+    with closing(sqlite3.connect(":memory:")) as empty:
+        refused(empty, "data-format")
 
 
 @pytest.mark.parametrize("column", [pd.Series(["x"], name="a"), pl.Series("a", ["x"]), pa.chunked_array([["x"]])])
