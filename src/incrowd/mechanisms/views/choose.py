@@ -41,6 +41,12 @@ Floats = NDArray[np.float64]
 MOST_MODEL_CELLS = 1 << 18
 """Of the tables of the model that an adaptive choice may lead to: they decide how long a fit takes."""
 
+MOST_NOISE = 4
+"""A view may have so many times as much noise as there are people, in all its cells together; else it tells nothing."""
+
+_KEPT = 1 << 25
+"""Cells of all true tables that are kept at once."""
+
 _MEAN_DEVIATION = math.sqrt(2 / math.pi)
 
 
@@ -59,12 +65,17 @@ class Chooser:
         self.settings, self.table = settings, table
         self.sizes = [len(column.labels) for column in table.columns]
         self._true: dict[tuple[int, ...], Integers] = {}
+        self._room = _KEPT
 
     def true(self, places: tuple[int, ...]) -> Integers:
         """The true counts by some columns at the levels at which they are counted. Secret."""
-        if places not in self._true:
-            self._true[places] = cross([self.table.columns[place] for place in places], self.table.counts)
-        return self._true[places]
+        if (known := self._true.get(places)) is not None:
+            return known
+        found = cross([self.table.columns[place] for place in places], self.table.counts)
+        if self._room >= found.size:
+            self._room -= found.size
+            self._true[places] = found
+        return found
 
     def pick(self, candidates: Sequence[Candidate], model: Model, source: RandomSource) -> Candidate:
         """One of the possible views, drawn by the exponential mechanism."""
@@ -124,21 +135,21 @@ class Chooser:
         if choice is not None and choice.how == "adaptive":
             sets = self._open(chosen, columns, model)
         elif columns == 2:
-            sets = self._bridges(chosen)
+            sets = self._bridges(chosen, model)
         else:
-            sets = self._triangles(chosen)
+            sets = self._triangles(chosen, model)
         return [self.at_levels(places, model) for places in sets]
 
-    def _bridges(self, chosen: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _bridges(self, chosen: Sequence[tuple[int, ...]], model: Model) -> list[tuple[int, ...]]:
         """The pairs that connect two columns which are not connected yet."""
         part = list(range(len(self.sizes)))
         for a, b in chosen:
             gone, kept = part[b], part[a]
             part = [kept if p == gone else p for p in part]
         pairs: list[tuple[int, ...]] = [(a, b) for a, b in combinations(range(len(part)), 2) if part[a] != part[b]]
-        return [pair for pair in pairs if self._fits(pair)] or pairs
+        return self._worthwhile(pairs, model)
 
-    def _triangles(self, chosen: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def _triangles(self, chosen: Sequence[tuple[int, ...]], model: Model) -> list[tuple[int, ...]]:
         """The triples that add one column to a pair of an earlier triple: together they are a junction tree."""
         everything = range(len(self.sizes))
         sets: list[tuple[int, ...]]
@@ -148,7 +159,7 @@ class Chooser:
             old = {place for triple in chosen for place in triple}
             pairs = sorted({pair for triple in chosen for pair in combinations(triple, 2)})
             sets = [tuple(sorted((*pair, new))) for pair in pairs for new in everything if new not in old]
-        return [triple for triple in sets if self._fits(triple)] or sets
+        return self._worthwhile(sets, model)
 
     def _open(self, chosen: Sequence[tuple[int, ...]], columns: int, model: Model) -> list[tuple[int, ...]]:
         """All pairs (and triples) that the model has room for, those chosen before apart."""
@@ -158,12 +169,22 @@ class Chooser:
             for places in combinations(range(len(self.sizes)), length)
             if places not in chosen
         ]
-        sets = [places for places in left if self._fits(places)]
+        sets = self._worthwhile(left, model)
         roomy = [places for places in sets if model.cost_of_adding(places) <= MOST_MODEL_CELLS]
-        return roomy or sets or left
+        return roomy or sets
 
-    def _fits(self, places: Sequence[int]) -> bool:
-        return math.prod(self.sizes[p] for p in places) <= MOST_CELLS
+    def _worthwhile(self, sets: Sequence[tuple[int, ...]], model: Model) -> list[tuple[int, ...]]:
+        """Those that are small enough to be drawn, and for their noise not to drown the people; never none.
+
+        It looks at what is published alone: the sizes of columns and the total of the model.
+        """
+        step = self.settings.plan.view
+        most = float(MOST_CELLS)
+        if not isinstance(step, CrowdStep):
+            most = min(most, MOST_NOISE * model.total / (_MEAN_DEVIATION * step.deviation))
+        cells = {places: math.prod(self.sizes[p] for p in places) for places in sets}
+        least = min(cells.values())
+        return [places for places, size in cells.items() if size <= max(most, least)]
 
 
 def coarse(people: NDArray[np.generic], recodes: Sequence[Recode]) -> Floats:

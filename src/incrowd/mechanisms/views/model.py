@@ -17,6 +17,10 @@ from incrowd.mechanisms.views.rows import drawn
 Array = np.ndarray[Any, Any]
 
 
+_KEPT = 1 << 14
+"""Cells of a message that is kept for the next time."""
+
+
 @dataclass(frozen=True, eq=False)
 class Term:
     """A measurement's part in a model.
@@ -117,7 +121,8 @@ class Model:
             factors.append((joint * spread(share, link, behind), behind))
         used = tuple(sorted(need))
         found = _product([(self._part(table, used), used), *factors], tuple(sorted({*shared, *wanted})))
-        self._messages[key] = found
+        if found.size <= _KEPT:  # large ones are asked for once
+            self._messages[key] = found
         return found
 
 

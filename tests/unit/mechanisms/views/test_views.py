@@ -277,6 +277,21 @@ def test_a_plan_has_no_negative_parts(changes):
         replace(plan, **changes)
 
 
+def test_views_that_noise_would_drown_are_not_chosen_where_there_are_others():
+    """Two columns of 300 values: their pair would have 90,000 cells for 2,000 people."""
+    rng = np.random.default_rng(5)
+    day = rng.integers(0, 300, 2000)
+    table = pd.DataFrame({"born": day, "seen": day, "sex": rng.choice(["f", "m"], 2000)})
+    days = "{type: integer, domain: {from: 0, to: 299}}"
+    asked = Policy.from_text(
+        f"incrowd: 1\nattributes: {{born: {days}, seen: {days}, sex: {{domain: [f, m]}}}}\n"
+        "release: {mechanism: views, epsilon: 1, delta: 1e-5, by: noise}\n"
+    )
+    chosen = [view["columns"] for view in api.release(table, asked).certificate["mechanism"]["views"]]
+    assert ["born", "seen"] not in chosen
+    assert len(chosen) == 5
+
+
 # --- estimates --------------------------------------------------------------------------------------------------------
 
 
