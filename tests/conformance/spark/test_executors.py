@@ -140,14 +140,14 @@ def test_from_a_frame_with_shares_that_stay_as_they_are(spark, people, tmp_path)
 
 def test_a_table_that_is_itself_a_sample_is_redrawn_as_a_whole(spark, people, tmp_path):
     frame = spark.read.parquet(str(tmp_path / "people.parquet"))
-    policy = policy_of(tmp_path, "rho: 0.5, delta: 1e-6, beta: 0.1, already_sampled: true, records: 200000")
+    policy = policy_of(tmp_path, "rho: 0.5, delta: 1e-6, beta: 0.1, already_sampled: true, records: 50000")
     made = api.release(frame, policy, folder=tmp_path / "out", write_with="executors", new_ledger=True)
     assert failing(tmp_path / "out") == []
     assert made.histogram.total == RECORDS
     whole = policy_of(tmp_path, "rho: 0.5, delta: 1e-6").model_copy(update={"ledger": None})
     other = api.release(frame, whole, folder=tmp_path / "whole", write_with="executors")
     ours, theirs = (one.certificate["promise"]["epsilon"] for one in (made, other))
-    assert ours < theirs / 5  # sampling is counted
+    assert ours < theirs / 2  # sampling is counted
     drawn = policy_of(tmp_path, "rho: 0.5, delta: 1e-6, beta: 0.1").model_copy(update={"ledger": None})
     with pytest.raises(IncrowdError, match="do not sample"):
         api.release(frame, drawn, folder=tmp_path / "drawn", write_with="executors")

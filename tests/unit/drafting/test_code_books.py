@@ -272,7 +272,7 @@ def test_households_and_weights_are_known_by_what_they_do(renamed, dense):
     made, _, _ = drafted(**table)
     about = {column.name: column for column in made.columns}
     assert "survey weight: it is the same for all of a household" in about[weight].why
-    assert "number households or people, of about 4." in about[key].why
+    assert "number households or people, of about 4" in about[key].why
     assert not any(word in about[name].why for name in ("age", "expend", "relat") for word in ("weight", "households"))
 
 

@@ -425,7 +425,25 @@ def decided(settings: PramSettled, records: int) -> PramSettled:
             else "Declare fewer 'records', or leave the key out to have the promise found for those there are.",
             details={"needed": needed},
         )
+    if settings.section.already_sampled and declared and not likely_sample(records, declared, settings.rate):
+        raise DataError(
+            f"A sample of {declared:,} people at this rate would have many more records than the table.",
+            code="parameter-combination",
+            remedy="Correct 'records' or 'beta': the table is no such sample.",
+        )
     return replace(_decide(settings, declared or records), records=records)
+
+
+def likely_sample(found: int, people: int, rate: float) -> bool:
+    """Whether a sample may be so small: by Chernoff's bound, P[Bin(people, rate) ≤ found] ≤ e^{−people·KL}.
+
+    A sample so small that its probability is below one in 10⁹ is believed to be no sample of so many.
+    """
+    share = found / people
+    if share >= rate:
+        return True
+    divergence = share * math.log(share / rate) + (1 - share) * math.log((1 - share) / (1 - rate))
+    return people * divergence <= math.log(1e9)
 
 
 def completed(settings: PramSettled, table: Counted) -> PramSettled:

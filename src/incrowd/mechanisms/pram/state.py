@@ -34,7 +34,16 @@ from incrowd.mechanisms.declared import check_labels, held_columns, says_togethe
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.pram.blocks import Block, Rows, as_drawn
 from incrowd.mechanisms.pram.section import MatrixFile, Pram, unfit_rows, write_probability
-from incrowd.mechanisms.pram.settle import FEWEST, PramPromise, PramSettled, _wishes, each_of, keeps, solve
+from incrowd.mechanisms.pram.settle import (
+    FEWEST,
+    PramPromise,
+    PramSettled,
+    _wishes,
+    each_of,
+    keeps,
+    likely_sample,
+    solve,
+)
 from incrowd.mechanisms.pram.stated import (
     AnyPramMechanism,
     CentralPart,
@@ -72,10 +81,6 @@ def together(settings: PramSettled, copies: int) -> Together | None:
 # --- checking it ----------------------------------------------------------------------------------------------------
 
 
-_UNLIKELY = math.log(1e9)
-"""A sample so small that its probability is below one in 10⁹ is believed to be no sample of so many."""
-
-
 def check_promise(certificate: PramCertificate) -> Iterator[Check]:
     """The blocks are the policy's, and every number follows from them."""
     mechanism, section = certificate.mechanism, section_of(certificate, Pram)
@@ -109,7 +114,7 @@ def check_promise(certificate: PramCertificate) -> Iterator[Check]:
         for name, holds in promise.holds(blocks).items():
             yield Check(f"{name}, from the transition probabilities", holds, "they promise less")
     if section.beta is not None:
-        likely = _likely_sample(records, needed, as_drawn(section.beta))
+        likely = likely_sample(records, needed, as_drawn(section.beta))
         yield Check("the table is as large as a sample of so many people is", likely, "it is far too small")
     reached = keeps(blocks, section.k, each_of(section.epsilon, persons), needed)
     yield Check("the policy's k and epsilon are reached", reached, "they are not")
@@ -181,15 +186,6 @@ def _needed(certificate: PramCertificate, section: Pram) -> int:
     if section.beta is not None and isinstance(stated, PramStatedPromise):
         return stated.records
     return certificate.mechanism.records
-
-
-def _likely_sample(found: int, people: int, rate: float) -> bool:
-    """Whether a sample may be so small: by Chernoff's bound, P[Bin(people, rate) ≤ found] ≤ e^{−people·KL}."""
-    share = found / people
-    if share >= rate:
-        return True
-    divergence = share * math.log(share / rate) + (1 - share) * math.log((1 - share) / (1 - rate))
-    return people * divergence <= _UNLIKELY
 
 
 def columns_needed(certificate: PramCertificate, by: Sequence[str], mean: str | None) -> list[str]:

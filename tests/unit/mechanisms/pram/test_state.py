@@ -20,8 +20,7 @@ from incrowd.mechanisms.pram import settle as pram_settle
 from incrowd.mechanisms.pram import state as pram_statement
 from incrowd.mechanisms.pram.draw import collected
 from incrowd.mechanisms.pram.report import public_report
-from incrowd.mechanisms.pram.settle import PramPromise
-from incrowd.mechanisms.pram.state import _likely_sample
+from incrowd.mechanisms.pram.settle import PramPromise, likely_sample
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
@@ -474,13 +473,21 @@ def test_a_sample_that_says_otherwise_is_found_out(people, tmp_path, place, valu
 
 def test_a_sample_far_too_small_for_so_many_people_is_noticed_and_no_other():
     """By Chernoff's bound, which is above the tail: what may well happen is never refused."""
-    assert not _likely_sample(248, 10**8, 0.5)
-    assert not _likely_sample(10, 1000, 0.5)
-    assert _likely_sample(1450, 6000, 0.25)
+    assert not likely_sample(248, 10**8, 0.5)
+    assert not likely_sample(10, 1000, 0.5)
+    assert likely_sample(1450, 6000, 0.25)
     for people in (40, 400):
         for found in range(2, people):
             if binom.cdf(found, people, 0.25) > 1e-9:
-                assert _likely_sample(found, people, 0.25)
+                assert likely_sample(found, people, 0.25)
+
+
+def test_a_table_that_is_no_such_sample_is_refused_before_the_charge(people, tmp_path):
+    ledger = f"ledger: {{path: {tmp_path}/l.sqlite, dataset: d, epsilon: 9, delta: 1e-3, relation: replace-one}}\n"
+    asked = "rho: 0.5, beta: 0.1, already_sampled: true, records: 600000"
+    with pytest.raises(DataError, match="many more records"):
+        api.release(people, Policy.from_text(BASE.format(asked) + ledger), folder=tmp_path / "out", new_ledger=True)
+    assert not (tmp_path / "l.sqlite").exists()
 
 
 def test_a_table_that_is_a_sample_is_released_once_and_with_a_ledger(people, tmp_path):
