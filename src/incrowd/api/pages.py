@@ -41,7 +41,7 @@ def mechanism_forms() -> dict[str, dict[str, Any]]:
 
 def planners() -> dict[str, Planner]:
     """What can be planned, by the names that the command line has for it."""
-    from incrowd.mechanisms.registry import planners
+    from incrowd.mechanisms.planner import planners
 
     return planners()
 

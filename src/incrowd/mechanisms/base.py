@@ -30,7 +30,6 @@ from incrowd.mechanisms.certificate import (
 )
 from incrowd.mechanisms.described import Described
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
-from incrowd.mechanisms.planner import Planner
 from incrowd.policy.release import ReleaseSection
 
 if TYPE_CHECKING:
@@ -221,8 +220,6 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """What it does and promises, in one or two sentences."""
     described: ClassVar[tuple[Described, ...]]
     """What the documentation's tables say of it and of its variants."""
-    planners: ClassVar[tuple[Planner, ...]] = ()
-    """What can be planned before a table is seen; none, if everything depends on the table."""
     form: ClassVar[tuple[FormField, ...]]
     """The keys that a form offers."""
     start: ClassVar[Mapping[str, Any]]

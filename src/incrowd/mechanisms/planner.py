@@ -1,13 +1,18 @@
 """What a mechanism offers to those who plan: the command line, the studio's page and scripts list the same planners.
 
-A planner's options are light; `solve` imports what it needs.
+A planner's options are light, and so is the module that has them: planning loads no mechanism. `solve` imports what it
+needs.
 """
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from incrowd.mechanisms import NAMES
 
 if TYPE_CHECKING:
     from incrowd.histogram import Histogram
@@ -107,3 +112,10 @@ class Planner:
     examples: tuple[str, ...] = ()
     filled: Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]] | None = None
     advise: Callable[[Histogram, Mapping[str, Any], Planned], Planned] | None = None
+
+
+def planners() -> dict[str, Planner]:
+    """What can be planned, by the names that the command line has for it: `PLANNERS` of each folder that has some."""
+    modules = [f"incrowd.mechanisms.{name}.planner" for name in NAMES]
+    found = [importlib.import_module(module) for module in modules if importlib.util.find_spec(module) is not None]
+    return {planner.name: planner for module in found for planner in module.PLANNERS}

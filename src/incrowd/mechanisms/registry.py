@@ -1,33 +1,20 @@
-"""Every mechanism there is. Adding one is a folder, and a line here."""
+"""Every mechanism there is, loaded."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from incrowd.core.errors import InputError, PolicyError
+from incrowd.mechanisms import NAMES
 from incrowd.mechanisms.base import AnyMechanism
-from incrowd.mechanisms.generalization import GeneralizationMechanism
-from incrowd.mechanisms.planner import Planner
-from incrowd.mechanisms.pram import PramMechanism
-from incrowd.mechanisms.sample import SampleMechanism
-from incrowd.mechanisms.sampled_crowd import SampledCrowdMechanism
-from incrowd.mechanisms.views import ViewsMechanism
 
 if TYPE_CHECKING:
     from incrowd.policy import Policy
 
 MECHANISMS: dict[str, AnyMechanism] = {
-    "sampled_crowd": SampledCrowdMechanism(),
-    "generalization": GeneralizationMechanism(),
-    "sample": SampleMechanism(),
-    "pram": PramMechanism(),
-    "views": ViewsMechanism(),
+    name: importlib.import_module(f"incrowd.mechanisms.{name}.mechanism").MECHANISM for name in NAMES
 }
-
-
-def planners() -> dict[str, Planner]:
-    """What can be planned, by the names that the command line has for it."""
-    return {planner.name: planner for mechanism in MECHANISMS.values() for planner in mechanism.planners}
 
 
 def mechanism_named(name: str) -> AnyMechanism:

@@ -1,4 +1,4 @@
-"""Adding a mechanism takes one folder and one line: a copy of the package gets a new one, and all of it knows it."""
+"""Adding a mechanism takes one folder and its name: a copy of the package gets a new one, and all of it knows it."""
 
 import os
 import shutil
@@ -33,6 +33,21 @@ class Threshold(ReleaseSection):
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         return []
 '''
+PLANNER = '''
+"""What can be planned."""
+
+from incrowd.mechanisms.planner import Planned, Planner, PlanOption
+
+PLANNERS = (
+    Planner(
+        "threshold",
+        "Threshold",
+        "How many people a k needs.",
+        (PlanOption("k", "The k.", "count", required=True),),
+        lambda k: Planned(k, {"people": k}, f"{k} people", section={"mechanism": "threshold", "k": k}),
+    ),
+)
+'''
 MECHANISM = '''
 """Publish what at least k records share."""
 
@@ -40,7 +55,6 @@ from __future__ import annotations
 
 from incrowd.mechanisms.base import Check, ComparedAs, ComparedSection, FormField, Made, Mechanism, all_columns
 from incrowd.mechanisms.described import Described
-from incrowd.mechanisms.planner import Planned, Planner, PlanOption
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates
 from incrowd.mechanisms.certificate import Certificate, StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.threshold.section import Threshold
@@ -56,16 +70,6 @@ class ThresholdMechanism(Mechanism):
     certificate = Certificate[StatedPromise, ThresholdStated]
     described = (Described("limits.md", "a test", *["nothing"] * 13),)
     compared_as = ComparedAs("threshold", lambda epsilon, delta: "nothing", "The threshold promises nothing.")
-
-    planners = (
-        Planner(
-            "threshold",
-            "Threshold",
-            "How many people a k needs.",
-            (PlanOption("k", "The k.", "count", required=True),),
-            lambda k: Planned(k, {"people": k}, f"{k} people", section={"mechanism": "threshold", "k": k}),
-        ),
-    )
 
     def comparable(self, epsilon, delta, sizes, records):
         yield ComparedSection({"k": 2})
@@ -132,6 +136,9 @@ class ThresholdMechanism(Mechanism):
 
     def internal_files(self, policy, attributes, settings, table, made, *, void):
         return {"report.html": b"<!doctype html><p>Never publish this page.</p>"}
+
+
+MECHANISM = ThresholdMechanism()
 '''
 USE = '''
 import json, shutil, sys
@@ -195,14 +202,12 @@ def test_one_folder_and_one_line(tmp_path):
     folder = package / "mechanisms" / "threshold"
     folder.mkdir()
     (folder / "section.py").write_text(textwrap.dedent(SECTION), encoding="utf-8")
-    (folder / "__init__.py").write_text(textwrap.dedent(MECHANISM), encoding="utf-8")
-    registry = package / "mechanisms" / "registry.py"
-    lines = registry.read_text(encoding="utf-8").replace(
-        "MECHANISMS: dict[str, AnyMechanism] = {\n",
-        "from incrowd.mechanisms.threshold import ThresholdMechanism\n\n"
-        'MECHANISMS: dict[str, AnyMechanism] = {\n    "threshold": ThresholdMechanism(),\n',
-    )
-    registry.write_text(lines, encoding="utf-8")
+    (folder / "planner.py").write_text(textwrap.dedent(PLANNER), encoding="utf-8")
+    (folder / "mechanism.py").write_text(textwrap.dedent(MECHANISM), encoding="utf-8")
+    (folder / "__init__.py").touch()
+    names = package / "mechanisms" / "__init__.py"
+    line = names.read_text(encoding="utf-8").replace("NAMES = (", 'NAMES = ("threshold", ')
+    names.write_text(line, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-c", USE, str(tmp_path / "out"), str(ROOT / "docs" / "reference.py")],
         env={**os.environ, "PYTHONPATH": str(tmp_path / "src")},

@@ -1,0 +1,229 @@
+"""The mechanism itself: one short method for each step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from incrowd.core.numbers import number
+from incrowd.mechanisms.base import (
+    Check,
+    ComparedAs,
+    ComparedSection,
+    FormField,
+    Made,
+    Mechanism,
+    Publication,
+    Tell,
+    all_columns,
+)
+from incrowd.mechanisms.certificate import Together
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.views.described import DESCRIBED
+from incrowd.mechanisms.views.section import Views
+from incrowd.mechanisms.views.stated import (
+    ViewsCertificate,
+    ViewsStatedMechanism,
+    ViewsStatedPromise,
+    ViewsStatement,
+)
+
+if TYPE_CHECKING:
+    from incrowd.hierarchy import CodedAttribute
+    from incrowd.histogram import Histogram
+    from incrowd.mechanisms.promises import Promise
+    from incrowd.mechanisms.views.draw import ViewsOutcome
+    from incrowd.mechanisms.views.settle import ViewsSettled
+    from incrowd.policy import Policy
+    from incrowd.randomness import RandomSource
+    from incrowd.recoding.fidelity import Told
+
+
+class ViewsMechanism(
+    Mechanism[Views, "ViewsSettled", "Histogram", "ViewsOutcome", ViewsStatedPromise, ViewsStatedMechanism]
+):
+    """Many small tables of a few columns each, and one synthetic table made of them."""
+
+    title = "Views"
+    summary = (
+        "(ε,δ)-differential privacy for many columns: small tables of a few columns each, as crowds or with noise, and "
+        "a synthetic table made of them."
+    )
+    form = (
+        FormField("epsilon", "ε"),
+        FormField("delta", "δ"),
+        FormField("by", "crowd or noise"),
+        FormField("choose.columns", "columns of a chosen view (2 or 3)"),
+        FormField("choose.how", "chosen along a tree, or adaptive"),
+        FormField("views", "or listed: age, sex; region, income", lists=True),
+        FormField("share", "share for choosing views"),
+        FormField("combine", "a synthetic table (table), or none"),
+        FormField("rows", "rows of the synthetic table (empty: as many as people)"),
+    )
+    start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
+    table_notes: ClassVar = {"synthetic": "true", "about": "made from published views; its rows are nobody's records"}
+    estimate_options = frozenset({"mean"})
+    compared_as: ClassVar = ComparedAs(
+        "views",
+        lambda epsilon, delta: f"({number(epsilon)}, {number(delta)})-differential privacy, add/remove",
+        "The views are (ε, δ)-differentially private for adding or removing one record, on any table; counts that no "
+        "view carries come from a model of all of them.",
+        {"by": "noise"},
+    )
+    described = DESCRIBED
+    several_rows = True
+    weights = False
+    section = Views
+    certificate = ViewsCertificate
+    claimed = (
+        "that the views published were drawn from the publisher's data as described",
+        "that every view was drawn with fresh, unpredictable bits",
+        "that the views were chosen on the full table with no more than was charged",
+        "that the synthetic table was made from the views alone",
+    )
+    policy_note = """\
+# The policy as it was carried out: to be reviewed, and to be used again on another table, such as next year's.
+"""
+
+    def comparable(
+        self,
+        epsilon: float,
+        delta: float,
+        sizes: Sequence[int],
+        records: int,  # noqa: ARG002
+    ) -> Iterator[ComparedSection]:
+        promise = {"epsilon": epsilon, "delta": delta}
+        yield ComparedSection(promise, chooses=True)
+        yield ComparedSection({**promise, "by": "noise"}, chooses=True)
+        if len(sizes) > 2:
+            yield ComparedSection({**promise, "by": "noise", "choose": {"how": "adaptive"}}, chooses=True)
+
+    def variations(self, section: Views) -> Iterator[dict[str, Any]]:
+        """The other kind of counts; other sets of views, and other shares for choosing them."""
+        yield {"by": "crowd" if section.by == "noise" else "noise"}
+        choice = section.chosen
+        if choice is None:
+            yield {"views": None}
+            return
+        for how, columns in (("tree", 2), ("tree", 3), ("adaptive", 2), ("adaptive", 3)):
+            if (how, columns) != (choice.how, choice.columns):
+                yield {"choose": {"how": how, "columns": columns}}
+        yield from ({"share": share} for share in (0.05, 0.1, 0.2) if share != section.share)
+
+    def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> ViewsSettled:
+        from incrowd.mechanisms.views.settle import settle
+
+        del copies
+        return settle(self.section_in(policy), policy, attributes)
+
+    def prepare(self, settings: ViewsSettled, table: Histogram, tell: Tell) -> tuple[ViewsSettled, Histogram]:
+        from incrowd.mechanisms.views.settle import prepare
+
+        return prepare(settings, table, tell)
+
+    def spending(self, settings: ViewsSettled) -> Promise:
+        from incrowd.mechanisms.views.settle import spending
+
+        return spending(settings)
+
+    def in_short(self, settings: ViewsSettled) -> str:
+        return f"{settings.plan.singles + settings.plan.views} views with {settings.by}"
+
+    def together(self, settings: ViewsSettled, copies: int) -> Together | None:
+        from incrowd.mechanisms.views.state import together
+
+        return together(settings, copies)
+
+    def draw(
+        self, settings: ViewsSettled, prepared: Histogram, source: RandomSource
+    ) -> Made[ViewsOutcome, ViewsStatement]:
+        from incrowd.mechanisms.views.draw import draw
+
+        return draw(settings, prepared, source)
+
+    def check_promise(self, certificate: ViewsCertificate) -> Iterator[Check]:
+        from incrowd.mechanisms.views.state import check_promise
+
+        return check_promise(certificate)
+
+    def drawn_again(
+        self, certificate: ViewsCertificate, published: Publication, rows: int | None, seed: int | None
+    ) -> Histogram:
+        from incrowd.mechanisms.views.draw import drawn_again
+
+        return drawn_again(certificate, published, rows, seed)
+
+    def settled_again(self, certificate: ViewsCertificate) -> ViewsSettled:
+        from incrowd.mechanisms.views.state import settled_again
+
+        return settled_again(certificate)
+
+    def table_stem(self, section: Views) -> str | None:
+        """The synthetic table, if there is one. A CSV file has no metadata to say what it is, so its name does."""
+        if section.combine == "none":
+            return None
+        return "combined-synthetic" if section.output == "csv" else "combined"
+
+    def beside_names(self, certificate: ViewsCertificate) -> Sequence[str]:
+        """The views."""
+        from incrowd.mechanisms.views.state import beside_names
+
+        return beside_names(certificate)
+
+    def check_table(self, certificate: ViewsCertificate, published: Publication) -> Iterator[Check]:
+        from incrowd.mechanisms.views.state import check_table
+
+        return check_table(certificate, published)
+
+    def columns_needed(
+        self, certificate: ViewsCertificate, by: Sequence[str] = (), options: EstimateOptions = NO_OPTIONS
+    ) -> Iterable[str]:
+        del by, options
+        return all_columns(certificate)
+
+    def estimate(
+        self,
+        certificate: ViewsCertificate,
+        published: Publication,
+        by: Sequence[str],
+        options: EstimateOptions = NO_OPTIONS,
+    ) -> Estimates:
+        from incrowd.mechanisms.views.estimate import estimate
+
+        return estimate(certificate, published, by, options.mean)
+
+    def told(self, settings: ViewsSettled, made: Made[ViewsOutcome, ViewsStatement]) -> Told:
+        from incrowd.mechanisms.views.told import told
+
+        return told(settings, made)
+
+    def public_report(
+        self,
+        policy: Policy,
+        settings: ViewsSettled,
+        published: Publication,
+        statement: ViewsStatement,
+        *,
+        void: str | None,
+    ) -> bytes:
+        from incrowd.mechanisms.views.report import public_report
+
+        return public_report(policy, settings, published, statement, void=void)
+
+    def internal_files(
+        self,
+        policy: Policy,
+        attributes: Sequence[CodedAttribute],
+        settings: ViewsSettled,
+        table: Histogram,
+        made: Made[ViewsOutcome, ViewsStatement],
+        *,
+        void: str | None,
+    ) -> dict[str, bytes]:
+        from incrowd.mechanisms.views.report import internal_report
+
+        del attributes, settings, table
+        return {"report.html": internal_report(policy, made, void=void)}
+
+
+MECHANISM = ViewsMechanism()
