@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 COMPLETE := $(VENV)/.complete
 
-.PHONY: help setup demo test lint types machine proofs check bench record hundred-million reference site man constraints clean
+.PHONY: help setup demo test lint types machine proofs check bench record hundred-million reference site packages man constraints clean
 help:
 	@sed -n 's/^#   //p' Makefile
 
@@ -80,7 +80,11 @@ reference: $(COMPLETE)
 
 # The documentation as static pages, in site/.
 site: $(COMPLETE)
-	$(BIN)/python docs/site.py site
+	$(BIN)/python docs/site.py site --gallery
+
+# Wheel and sdist, and each extra alone, in fresh environments; takes minutes and the network.
+packages: $(COMPLETE)
+	$(BIN)/python tests/packages.py
 
 man: $(READY)
 	$(BIN)/python docs/man.py man

@@ -5,6 +5,7 @@ MODULES = (
     "main_job",
     "counting",
     "spark_release",
+    "spark_pram",
     "databases",
     "people",
     "rivals",
@@ -21,4 +22,4 @@ MODULES = (
     "cell_memory",
     "curves",
 )
-"""What `make bench` runs, in this order; `cells`, `hundred_million` and `views`, which take long, run by themselves."""
+"""What `make bench` runs, in this order; `cells`, `hundred_million`, `studio_jobs` and `views` take long."""

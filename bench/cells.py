@@ -2,8 +2,9 @@
 
 Half of the rows are one of 20 thousand tuples, the others are all but unique, in eight columns of ten million million
 million possible tuples. Levels are fixed: as the values are, so that the engine has a cell for every other row, and
-coarse. DuckDB may use half of the memory that is given, and turns to temporary files. Targets: 8 GB for all of it
-on one machine; on Spark, 2 GB for the driver, of which Java's heap may have one, with two executors.
+coarse; with `--choose` they are chosen privately, and a tree is grown, by counts of cells that stay in the engine.
+DuckDB may use half of the memory that is given, and turns to temporary files. Targets: 8 GB for all of it on one
+machine; on Spark, 2 GB for the driver, of which Java's heap may have one, with two executors.
 
 It takes long, so it is not part of `make bench`: `python -m bench.cells --rows 400000000` is a table of 200 million
 different tuples. `--spark` runs the same on a local cluster, `--wide` looks at tables of many columns and of huge
@@ -16,7 +17,7 @@ import argparse
 import importlib.util
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -32,6 +33,8 @@ COLUMNS = {"age": 100, "sex": 2, "area": 1000, "job": 500, "school": 16, "income
 COARSE = {"age": 10, "area": 100, "job": 100, "income": 50, "day": 365}
 FREQUENT = 20_000
 SHAPES = {"fine": "levels as they are", "coarse": "coarse levels"}
+CHOICES = {"chosen": "levels chosen privately", "tree": "a tree"}
+HOW = {"chosen": ", selection_epsilon: 0.5", "tree": ", recoding: tree"}
 ROWS, GIGABYTES = 400_000_000, 8
 WIDE = {
     "100 columns": ("100 columns", (4,) * 100, 5),
@@ -56,13 +59,13 @@ def nearly_distinct(rows: int) -> Path:
 
 
 def policy(shape: str) -> str:
-    """Every level is fixed."""
+    """Every level is fixed, or they are chosen."""
     lines = []
     for name, size in COLUMNS.items():
-        width = COARSE.get(name)
-        grouped = "" if width is None else f", hierarchy: {{widths: [{width}]}}, level: {int(shape == 'coarse')}"
+        width, level = COARSE.get(name), "" if shape in CHOICES else f", level: {int(shape == 'coarse')}"
+        grouped = "" if width is None else f", hierarchy: {{widths: [{width}]}}{level}"
         lines.append(f"  {name}: {{type: integer, domain: {{from: 0, to: {size - 1}}}{grouped}}}")
-    release = "release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-9}"
+    release = f"release: {{mechanism: sampled_crowd, epsilon: 1, delta: 1e-9{HOW.get(shape, '')}}}"
     return "\n".join(["incrowd: 1", "rows_are_people: true", "attributes:", *lines, release, ""])
 
 
@@ -97,23 +100,31 @@ sys.exit(run(incrowd, {arguments!r}))
 """
 
 
-def released(text: str, data: Path, gigabytes: float) -> Spent:
+def most_cells(rows: int) -> int:
+    """How many cells are fetched at most: as many as if nothing is said, fewer of small tables."""
+    return min(10_000_000, rows // 4)
+
+
+def released(text: str, data: Path, gigabytes: float, most: int = most_cells(ROWS)) -> Spent:
     """`incrowd release` with this policy, in a process that may use so much memory."""
     folder = new_folder()
     (folder / "policy.yaml").write_text(text, encoding="utf-8")
     given = ["release", str(folder / "policy.yaml"), "-o", str(folder / "out"), "--data", str(data), "--json"]
+    given += ["--most-cells", str(most)]
     took = command("python", "-c", _LIMITED.format(limit=int(gigabytes * 1e9), arguments=given))
     assert (folder / "out" / "certificate.json").is_file(), "the command must have released something"
     return took
 
 
-def run(quick: bool = False, rows: int = ROWS, gigabytes: float = GIGABYTES) -> Iterator[Row]:
+def run(
+    quick: bool = False, rows: int = ROWS, gigabytes: float = GIGABYTES, shapes: Mapping[str, str] = SHAPES
+) -> Iterator[Row]:
     """The release command on nearly distinct tuples."""
     if quick:
         rows, gigabytes = 400_000, 4
     data = nearly_distinct(rows)
-    for key, levels in SHAPES.items():
-        took = released(policy(key), data, gigabytes)
+    for key, levels in shapes.items():
+        took = released(policy(key), data, gigabytes, most_cells(rows))
         name = f"release command, {rows:,} rows, {rows // 2:,} different tuples, {levels}, {gigabytes:g} GB given"
         figures = {"rows": rows}
         yield Row(key, name, took, target=1000 * gigabytes, target_for="megabytes", figures=figures)
@@ -143,18 +154,18 @@ assert made.load().total, "something must have been released"
 """
 
 
-def run_spark(quick: bool = False, rows: int = ROWS) -> Iterator[Row]:
+def run_spark(quick: bool = False, rows: int = ROWS, shapes: Mapping[str, str] = SHAPES) -> Iterator[Row]:
     """The same on a cluster of two executors; time and memory are Python's part of the driver."""
     if importlib.util.find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         yield Row("spark, coarse", "release on Spark", note="PySpark or Java is not installed")
         return
     rows = 400_000 if quick else rows
     data = nearly_distinct(rows)
-    for key, levels in SHAPES.items():
+    for key, levels in shapes.items():
         folder = new_folder()
         (folder / "policy.yaml").write_text(policy(key), encoding="utf-8")
         work = _ON_SPARK.format(
-            data=str(data), policy=str(folder / "policy.yaml"), place=str(scratch()), most=min(10_000_000, rows // 4)
+            data=str(data), policy=str(folder / "policy.yaml"), place=str(scratch()), most=most_cells(rows)
         )
         took = command("python", "-c", work)
         name = f"release on Spark, {rows:,} rows, {rows // 2:,} different tuples, {levels}, Java's heap of 1 GB"
@@ -166,14 +177,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--gigabytes", type=float, default=GIGABYTES)
     parser.add_argument("--spark", action="store_true", help="on a local cluster of two executors instead")
+    parser.add_argument("--choose", action="store_true", help="levels that are chosen, and a tree")
     parser.add_argument("--wide", action="store_true", help="many columns and huge domains instead")
     parser.add_argument("--quick", action="store_true", help="few rows, to see that it works")
     parser.add_argument("--record", action="store_true", help="keep the result in bench/recorded.json")
     options = parser.parse_args()
     made = machine(quick=options.quick)
-    work: Callable[[bool], Iterator[Row]] = partial(run, rows=options.rows, gigabytes=options.gigabytes)
+    shapes = CHOICES if options.choose else SHAPES
+    work: Callable[[bool], Iterator[Row]] = partial(run, rows=options.rows, gigabytes=options.gigabytes, shapes=shapes)
     if options.spark:
-        work = partial(run_spark, rows=options.rows)
+        work = partial(run_spark, rows=options.rows, shapes=shapes)
     if options.wide:
         work = run_wide
     rows = show(measured(work, options.quick))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -146,11 +147,15 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 
 def command(*arguments: str | Path) -> Spent:
-    """Runs a command in a process of its own; a first argument of "python" or "incrowd" is this environment's."""
+    """Runs a command in a process of its own; a first argument of "python" or "incrowd" is this environment's.
+
+    Python keeps what it compiles, as it does where pip has installed something, whatever this process was told.
+    """
     programs = {"python": [sys.executable], "incrowd": [sys.executable, "-m", "incrowd"]}
     whole = [*programs.get(str(arguments[0]), [str(arguments[0])]), *map(str, arguments[1:])]
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     starter = [sys.executable, "-I", "-S", "-c", _SMALL_PARENT, *whole]
-    done = subprocess.run(starter, capture_output=True, text=True, check=False, cwd=ROOT)
+    done = subprocess.run(starter, capture_output=True, text=True, check=False, cwd=ROOT, env=kept)
     if done.returncode:
         raise RuntimeError(f"{' '.join(whole)} failed:\n{done.stderr}")
     seconds, cpu, memory = json.loads(done.stdout.splitlines()[-1])

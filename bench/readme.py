@@ -29,6 +29,8 @@ SHOWN = (
     ("main_job", "command, few, fixed"),
     ("spark_release", "few, release"),
     ("spark_release", "many, release"),
+    ("spark_pram", "copy"),
+    ("spark_pram", "sort"),
     ("hundred_million", "parquet, few"),
     ("hundred_million", "csv, many"),
     ("people", "one"),

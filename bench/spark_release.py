@@ -26,6 +26,12 @@ ROWS = 10_000_000
 SHAPES = {"few": ("30 thousand tuples", 30_000), "many": ("3 million tuples", 3_000_000)}
 
 
+def can_run() -> bool:
+    """Whether Spark and Java are here."""
+    java = shutil.which("java") or os.environ.get("JAVA_HOME")
+    return importlib.util.find_spec("pyspark") is not None and bool(java)
+
+
 def session() -> Any:
     from pyspark.sql import SparkSession
 
@@ -43,7 +49,7 @@ def session() -> Any:
 
 def run(quick: bool = False) -> Iterator[Row]:
     """The main job on Spark against the bare aggregation."""
-    if importlib.util.find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+    if not can_run():
         yield Row("few, release", "release on Spark", note="PySpark or Java is not installed")
         return
     repeats = 1 if quick else 3

@@ -15,6 +15,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,11 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome, draw_tree
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
-from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
+from incrowd.mechanisms.sampled_crowd.tree.spread import Spreading
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
-from incrowd.recoding.growing import Noiseless, grow
+from incrowd.recoding.growth import Integers, grow
 from incrowd.recoding.mapping import Tree
 from incrowd.sources import open_source
 
@@ -67,6 +68,18 @@ class Case:
         policy = Policy.from_text(f"{self.text}\n{release}\n")
         mechanism = mechanism_named("sampled_crowd")
         return mechanism, mechanism.settle(policy, codings(policy), 1)
+
+
+class Noiseless:
+    """The best choice and counts as they are: what a tree would be if it promised nothing."""
+
+    def choose(self, exponents: Sequence[Fraction]) -> int:
+        """The first of the best."""
+        return max(range(len(exponents)), key=exponents.__getitem__)
+
+    def noise(self, variance: int, size: int) -> Integers:  # noqa: ARG002
+        """None."""
+        return np.zeros(size, dtype=np.int64)
 
 
 def without_noise(settings: TreeSettled, table: Histogram, source: RandomSource) -> Made[TreeOutcome, Any]:

@@ -41,8 +41,8 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.sampled_crowd import draw as sampled_crowd
 from incrowd.mechanisms.sampled_crowd.settle import solve
 from incrowd.mechanisms.views import draw as views
-from incrowd.mechanisms.views.fitting import fit
 from incrowd.mechanisms.views.measurements import Measurement
+from incrowd.mechanisms.views.model_fit import fit
 from incrowd.mechanisms.views.settle import settle
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
@@ -232,6 +232,7 @@ def run(
     only: str = "",
     epsilons: Sequence[float] = EPSILONS,
     runs: int = RUNS,
+    ways: str = "",
 ) -> Iterator[Row]:
     """The scores of every way of ours on every table, or of the rivals."""
     here = [subject for subject in subjects(quick) if only in subject.name]
@@ -242,7 +243,7 @@ def run(
         return
     for subject in here:
         shown = f"{subject.name}, {subject.table.total:,} × {len(subject.sizes)}"
-        if not rivals:
+        if not rivals and not ways:
             yield Row(f"{subject.name}, exact tree", f"{shown}, exact tree", figures=subject.score(exact_tree(subject)))
             if subject.name == "census":
                 law = subject.score(partial(counts_of, census(3000 if quick else 1_000_000)[0]))
@@ -252,7 +253,7 @@ def run(
             if rivals:
                 yield from _rivals(subject, epsilon, label, rivals)
             else:
-                yield from _ours(subject, epsilon, label, 1 if quick else runs)
+                yield from _ours(subject, epsilon, label, 1 if quick else runs, ways)
 
 
 def _rivals(subject: Subject, epsilon: float, label: tuple[str, str], names: Sequence[str]) -> Iterator[Row]:
@@ -262,7 +263,7 @@ def _rivals(subject: Subject, epsilon: float, label: tuple[str, str], names: Seq
         yield Row(f"{label[0]}, {name}", f"{label[1]}, {name} of dpmm 0.1.9", took, figures=figures)
 
 
-def _ours(subject: Subject, epsilon: float, label: tuple[str, str], runs: int) -> Iterator[Row]:
+def _ours(subject: Subject, epsilon: float, label: tuple[str, str], runs: int, only: str) -> Iterator[Row]:
     ways: dict[str, Callable[[], Marginal]] = {
         "one-way": partial(one_way, subject, epsilon),
         "one crowd table": partial(one_crowd, subject, epsilon),
@@ -270,6 +271,8 @@ def _ours(subject: Subject, epsilon: float, label: tuple[str, str], runs: int) -
     }
     aim = recorded().row(NAME, f"{label[0]}, AIM")
     for name, way in ways.items():
+        if only not in name:
+            continue
         took, figures = _mean(subject, way, runs)
         row = Row(f"{label[0]}, {name}", f"{label[1]}, {name}", took, figures=figures)
         if name.startswith("noise, adaptive") and aim is not None:
@@ -363,6 +366,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="one run of each at ε = 1, to see that it works")
     parser.add_argument("--only", default="", help="one table: adult, fars10 or census")
+    parser.add_argument("--ways", default="", help="only ways of ours with this in their name, such as crowds")
     parser.add_argument("--epsilon", type=float, nargs="+", default=EPSILONS, help="other values of ε")
     parser.add_argument("--runs", type=int, default=RUNS, help=f"of each way of ours; {RUNS} unless said")
     parser.add_argument("--rivals", nargs="*", choices=RIVALS, default=(), help="MST, AIM or both, and nothing of ours")
@@ -370,7 +374,9 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help="keep the result in bench/recorded.json")
     options = parser.parse_args()
     made = machine(quick=options.quick)
-    work = partial(run, rivals=options.rivals, only=options.only, epsilons=options.epsilon, runs=options.runs)
+    work = partial(
+        run, rivals=options.rivals, only=options.only, epsilons=options.epsilon, runs=options.runs, ways=options.ways
+    )
     name = COSTS if options.costs else NAME
     rows = show(measured(costs if options.costs else work, options.quick))
     if options.record:

@@ -60,7 +60,7 @@ def recorded() -> Advised:
 
 def main() -> None:
     """Run it and keep it, without the lines for a policy and without promises in words."""
-    found = api.advise(policy())
+    found = api.advise(policy(), time_limit=3600)
 
     def kept(one: Alternative) -> dict[str, Any]:
         return asdict(one) | {"lines": "", "promise": "", "scores": [round(score, 4) for score in one.scores]}

@@ -56,6 +56,10 @@ way to write it, and a change anywhere shows in its `digest`. Fields that are no
 could tell what no promise covers. `incrowd schema certificate` prints the JSON Schema. In Python, `Release.certificate`
 is the same document as a dictionary.
 
+Beside it stands `datapackage.json`: what data catalogues read, as a
+[Frictionless Data Package](https://datapackage.org). It lists the files with their columns, titles and labels, and
+repeats promise and assumptions. It is made of the certificate alone, and `incrowd verify` makes it once more.
+
 The column *noticed* says what `incrowd verify` does if this field alone is changed and the certificate is sealed again,
 as a forger would do: *yes*, it finds the release invalid; *no*, it cannot know, and the field is the publisher's word.
 Whether the publisher is who they say is a matter of the signature.

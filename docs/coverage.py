@@ -28,6 +28,7 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.papers.examples.census import write_census
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.releases.pipeline import count_table
 
 RELEASES = 200
 MECHANISMS = {
@@ -115,7 +116,7 @@ def drawn(text: str, releases: int) -> Iterator[tuple[Histogram, Callable[..., E
     """The table that a policy shows, and what is estimated from it, release by release."""
     policy = Policy.from_text(text)
     coded = codings(policy)
-    table = api.count_table(None, policy, coded, show_values=False, progress=lambda _: None)
+    table = count_table(None, policy, coded, show_values=False, progress=lambda _: None)
     certificate = api.release(policy=policy, rehearse=True).certified
     kind = certificate.mechanism.name
     mechanism = mechanism_named(kind)

@@ -1,11 +1,13 @@
 """Builds the documentation as static pages: `python docs/site.py FOLDER` (or `make site`). Needs no network.
 
-Pages are the Markdown files beside this one, in the four parts below. A test fails when a page is in no part.
+Pages are the Markdown files beside this one, in the four parts below. A test fails when a page is in no part. The first
+one says what it is for, in parts of the README. With `--gallery` the papers' figures are drawn, too.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
 import sys
 from pathlib import Path
@@ -16,6 +18,8 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
+
+from incrowd import __version__, api
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -48,6 +52,9 @@ PARTS: dict[str, tuple[str, ...]] = {
     ),
 }
 
+FIGURES = tuple(name for name in api.gallery_figures() if name.startswith("sampling-"))
+"""Those of the gallery that need no table and are drawn in seconds."""
+
 _BRACKETS = r"\{[^{}]*\}|\((?:[^()]|\([^()]*\))*\)"
 _HIGH = re.compile(rf"\^(?P<inside>{_BRACKETS}|[−-]?\w+)")
 # One letter before it, which may have a prime or a hat and stand behind a sum or a number, or the word max or min.
@@ -76,7 +83,12 @@ margin:.85rem 0 .2rem}
 .site .turn{display:flex;justify-content:space-between;gap:1.5rem;max-width:46rem;margin-top:3.5rem;padding-top:1rem;
 border-top:1px solid var(--line);font-size:.92rem}
 .site .turn a:last-child{text-align:right;margin-left:auto}
-.site main table{margin-bottom:1.2rem;display:block;overflow-x:auto}
+.site main table{margin-bottom:1.2rem;display:block;overflow-x:auto;scrollbar-width:thin;background:
+linear-gradient(to right,var(--page) 40%,transparent) 0 0/2.6rem 100% no-repeat local,
+linear-gradient(to left,var(--page) 40%,transparent) 100% 0/2.6rem 100% no-repeat local,
+linear-gradient(to right,var(--shade),transparent) 1px 0/1.3rem 100% no-repeat scroll,
+linear-gradient(to left,var(--shade),transparent) calc(100% - 1px) 0/1.3rem 100% no-repeat scroll}
+.site main p:has(>img){overflow-x:auto}
 .site main :is(h2,h3) code{background:none;padding:0}.site main h2.code{font-size:1.35rem;
 margin:1.9rem 0 .5rem}
 .site sup,.site sub{line-height:0;font-size:.78em}
@@ -87,32 +99,101 @@ margin:1.9rem 0 .5rem}
 .site main img[src$=".png"]{border:1px solid var(--line);border-radius:8px}
 .site main pre[data-file]::before{content:attr(data-file);display:block;color:var(--soft);font:.8rem var(--text);
 border-bottom:1px solid var(--line);padding-bottom:.4rem;margin-bottom:.7rem}
-.site .pages{display:none}
-@media (max-width:52rem){.site{grid-template-columns:1fr;gap:0}
-.site>nav{position:static;max-height:none;padding:0 0 3rem;order:2;font-size:1rem}.site>nav li{margin:.5rem 0}
-.site .pages{display:block}}
+.site :is(.pages,#unfold){display:none}
+.site>nav .version{color:var(--soft);font-weight:400}
+#searching{margin:.6rem 0 .2rem}#search{width:100%;font:inherit;color:inherit;padding:.35rem .6rem;
+background:var(--card);border:1px solid var(--soft);border-radius:7px}
+#searching[hidden],#found[hidden]{display:none}#search:focus-visible{outline:2px solid var(--accent);outline-offset:1px}
+.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+#found{list-style:none;margin:.4rem 0 0;padding:.5rem .7rem;background:var(--card);border:1px solid var(--line);
+border-radius:8px}
+.site .doors{display:grid;grid-template-columns:repeat(auto-fit,minmax(13rem,1fr));
+gap:.9rem;margin:1.6rem 0;max-width:none;padding:0;list-style:none}
+.site .doors li{background:var(--card);border:1px solid var(--line);border-radius:10px;padding:.8rem 1rem;margin:0}
+.site .doors b{display:block;font-family:var(--serif);font-size:1.1rem}
+@media screen and (prefers-color-scheme:dark){.site main img[src$=".png"]{filter:brightness(.88)}}
+@media (max-width:52rem){.site main img[src$=".svg"]{min-width:34rem}.site{grid-template-columns:1fr;gap:0}
+.site>nav{position:static;max-height:none;padding:.8rem 0 0;font-size:1rem}.site>nav li{margin:.5rem 0}
+.site .pages{display:inline-block;color:var(--accent);text-decoration:underline;cursor:pointer;padding:.3rem 0}
+.site #unfold{display:block}.site .lists{display:none}.site #unfold:checked~.lists{display:block}
+.site #unfold:focus-visible+.pages{outline:2px solid var(--accent);outline-offset:2px}}
 @media print{.site{display:block;padding:0}.site .pages,.site .turn,.site .here{display:none}
 .site main pre{white-space:pre-wrap;overflow-wrap:anywhere}
 .site main table{display:table}}
 """
 
 
-def build(folder: Path) -> list[Path]:
-    """Write every page; the README becomes the first one."""
+def build(folder: Path, *, gallery: bool = False) -> list[Path]:
+    """Write every page; the first one is made of parts of the README."""
     folder.mkdir(parents=True, exist_ok=True)
     light = HtmlFormatter(style="default").get_style_defs("pre")
     dark = HtmlFormatter(style="github-dark").get_style_defs("pre")
     dark = "\n".join(line for line in dark.splitlines() if "background" not in line.split("{")[-1][:12])
     style = STYLE.read_text(encoding="utf-8") + _EXTRA + light + f"\n@media (prefers-color-scheme:dark){{{dark}}}"
-    style += "\npre{background:var(--tint)!important}"
+    style += "\npre{background:var(--card)!important;border:1px solid var(--line)}"
     (folder / "style.css").write_text(style, encoding="utf-8")
-    written = [_write(folder, "index", ROOT / "README.md")]
-    written += [_write(folder, name, HERE / f"{name}.md") for names in PARTS.values() for name in names]
+    texts = {"index": front((ROOT / "README.md").read_text(encoding="utf-8"), gallery=gallery)}
+    texts |= {n: (HERE / f"{n}.md").read_text(encoding="utf-8") for names in PARTS.values() for n in names}
+    written = [_write(folder, name, text) for name, text in texts.items()]
+    (folder / "search.js").write_bytes((HERE / "search.js").read_bytes())
+    parts = [part for name, text in texts.items() for part in searched(name, text)]
+    (folder / "search-index.js").write_text(
+        f"window.incrowdParts = {json.dumps(parts, ensure_ascii=False)};\n", "utf-8"
+    )
+    if gallery:
+        api.gallery(folder / "gallery", only=FIGURES)
     for picture in sorted((HERE / "pictures").glob("*")) if (HERE / "pictures").is_dir() else ():
         place = folder / "pictures"
         place.mkdir(exist_ok=True)
         (place / picture.name).write_bytes(picture.read_bytes())
     return written
+
+
+def front(readme: str, *, gallery: bool) -> str:
+    """What it is for in one picture and three commands, and where to go on; what is said here stands in the README."""
+    said = readme.split("\n\n")[1].replace("\n", " ")
+    commands = [line for line in readme.splitlines() if line.startswith("$ incrowd ")][:3]
+    rest = [part for part in re.split(r"^(?=## )", readme, flags=re.MULTILINE) if part.startswith(_ON_THE_FRONT)]
+    doors = [
+        ("Begin", "tutorial-census.html", "A statistics office publishes a sample of its census"),
+        ("Your own table", "from-csv.html", "From a file to a policy and a release"),
+        ("In the browser", "studio.html", "The studio does all of this without a terminal"),
+        ("Performance", "cost.html", "What it costs, measured, and against what"),
+        ("Proofs", "proofs.html", "Why each promise holds, and what Coq has checked"),
+        *([("Gallery", "gallery/index.html", "The papers’ figures, drawn again and compared")] if gallery else []),
+    ]
+    items = "".join(f'<li><a href="{link}"><b>{title}</b></a> {text}</li>' for title, link, text in doors)
+    seen = "A table is counted, a mechanism draws from the counts, and table, certificate and report are written"
+    picture = f"![{seen}](docs/pictures/idea.svg)"
+    shown = "\n".join(commands)
+    return (
+        f"# incrowd\n\n{said}\n\n{picture}\n\n```console\n{shown}\n```\n\n"
+        f'<ul class="doors">{items}</ul>\n\n{"".join(rest)}'
+    )
+
+
+_ON_THE_FRONT = ("## A policy", "## Which mechanism", "## What it does not do")
+
+
+def searched(name: str, text: str) -> list[tuple[str, str, str, str, str]]:
+    """Each part of a page as the search knows it: page, anchor, title, heading, and its words, each once."""
+    title, found = title_of(text), []
+    for part in re.split(
+        r"^(?=#{1,3} )", re.sub(r"^```.*?^```$", _kept, text, flags=re.MULTILINE | re.DOTALL), flags=re.MULTILINE
+    ):
+        head, _, rest = part.partition("\n")
+        if not head.startswith("#"):
+            continue
+        heading = head.lstrip("# ").replace("`", "")
+        anchor = "" if head.startswith("# ") else slug(head.lstrip("# "))
+        words = re.findall(r"[^\W_](?:[\w.-]*[^\W_])?", re.sub(r"<[^>]*>|\]\([^)]*\)", " ", rest).lower())
+        found.append((name, anchor, title, heading, " ".join(dict.fromkeys(words))))
+    return found
+
+
+def _kept(block: re.Match[str]) -> str:
+    """A block of code, in which no line is a heading."""
+    return re.sub(r"^#", " #", block[0], flags=re.MULTILINE)
 
 
 def title_of(text: str) -> str:
@@ -121,15 +202,15 @@ def title_of(text: str) -> str:
     return found.group(1).replace("`", "") if found else "incrowd"
 
 
-def _write(folder: Path, name: str, source: Path) -> Path:
-    text = source.read_text(encoding="utf-8")
+def _write(folder: Path, name: str, text: str) -> Path:
     title = title_of(text) if name == "index" else f"{title_of(text)} · incrowd"
     page = (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1"/>'
         f'<meta name="color-scheme" content="light dark"/>'
-        f'<title>{html.escape(title)}</title><link rel="stylesheet" href="style.css"/></head>'
-        f'<body><div class="site">{_navigation(name)}<main><a class="pages" href="#all-pages">All pages</a>'
+        f'<title>{html.escape(title)}</title><link rel="stylesheet" href="style.css"/>'
+        '<script src="search.js" defer="defer"></script></head>'
+        f'<body><div class="site">{_navigation(name)}<main>'
         f"{_body(text)}{_turning(name)}</main></div></body></html>\n"
     )
     place = folder / f"{name}.html"
@@ -142,11 +223,23 @@ def _navigation(current: str) -> str:
         here = ' aria-current="page"' if name == current else ""
         return f'<li><a href="{name}.html"{here}>{html.escape(title)}</a></li>'
 
-    parts = [f"<ul>{item('index', 'incrowd')}</ul>"]
-    for part, names in PARTS.items():
-        items = "".join(item(name, _short_title(name)) for name in names)
-        parts.append(f"<h2>{part}</h2><ul>{items}</ul>")
-    return f'<nav id="all-pages" aria-label="Pages">{"".join(parts)}</nav>'
+    version = f' <span class="version">{__version__}</span>'
+    first = item("index", "incrowd").replace("</a>", f"</a>{version}")
+    lists = "".join(
+        f"<h2>{part}</h2><ul>{''.join(item(name, _short_title(name)) for name in names)}</ul>"
+        for part, names in PARTS.items()
+    )
+    search = (
+        '<form id="searching" role="search" hidden="hidden"><label class="unseen" for="search">Search</label>'
+        '<input type="search" id="search" placeholder="Search" autocomplete="off"/>'
+        '<ol id="found" aria-live="polite" hidden="hidden"></ol></form>'
+    )
+    return (
+        f'<nav id="all-pages" aria-label="Pages"><ul>{first}</ul>{search}'
+        f'<input type="checkbox" id="unfold" class="unseen" aria-label="All pages"/>'
+        '<label class="pages" for="unfold">All pages</label>'
+        f'<div class="lists">{lists}</div></nav>'
+    )
 
 
 def _turning(current: str) -> str:
@@ -243,5 +336,6 @@ def _highlighted(code: str, language: str, rest: str) -> str:
 
 
 if __name__ == "__main__":
-    for path in build(Path(sys.argv[1] if len(sys.argv) > 1 else "site")):
+    asked = [argument for argument in sys.argv[1:] if argument != "--gallery"]
+    for path in build(Path(asked[0] if asked else "site"), gallery="--gallery" in sys.argv):
         print(path)

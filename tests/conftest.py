@@ -2,13 +2,14 @@
 
 import importlib.util
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 # Tests are no package; what several of them use is found by these names.
-for name in ("databases", "json_schema"):
+for name in ("databases", "json_schema", "older_notions", "studio_pages", "sufficient_conditions"):
     _spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     sys.modules[name] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules[name])
@@ -48,18 +49,61 @@ def benchmark_data() -> Path:
     return folder
 
 
+# --- browsers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium without a window."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if shutil.which("chromium") is None:
+        pytest.skip("chromium is not installed")
+    with playwright.sync_playwright() as running:
+        opened = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def axe():
+    """What axe-core finds on a page as it is shown, all its rules together or contrast alone; the page lets it in."""
+    package = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
+    script = Path(package.__path__[0]).joinpath("axe.min.js").read_text(encoding="utf-8")
+    run = """rules => axe.run(document, rules).then((found) => found.violations.map(
+      (rule) => [rule.id, rule.impact, rule.nodes.map((node) => node.html.slice(0, 160))]))"""
+
+    def found(page, *, contrast_alone=False):
+        if not page.evaluate("'axe' in window"):
+            page.evaluate(script)
+        return page.evaluate(run, {"runOnly": ["color-contrast"]} if contrast_alone else {})
+
+    return found
+
+
 # --- tests that share something which takes long to start -------------------------------------------------------------
 
 GROUPS = {
     "spark": ("tests/conformance/spark/", "[spark_"),
-    "browser": ("tests/studio/test_journeys", "tests/studio/test_safety"),
+    "browser": (
+        *(
+            "tests/studio/test_journeys",
+            "tests/studio/test_safety",
+            "tests/studio/test_pages",
+            "tests/studio/test_start",
+            "tests/studio/test_decisions",
+        ),
+        *("tests/conformance/mechanisms/test_pages", "tests/unit/test_pages"),
+    ),
     "proofs": ("tests/proofs/test_proofs.py::",),
 }
 
 
 def group_of(nodeid):
     """The group of tests that one process must run, by the names of tests; None for those that any process may run."""
-    return next((group for group, marks in GROUPS.items() if any(mark in nodeid for mark in marks)), None)
+    path = nodeid.partition("[")[0]  # a parameter may name another test
+    return next(
+        (group for group, marks in GROUPS.items() if any(m in (nodeid if m[0] == "[" else path) for m in marks)), None
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -69,7 +69,6 @@ class IntegerRange:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """How each code is printed."""
         return tuple(str(value) for value in range(self.low, self.high + 1))
 
 
@@ -91,7 +90,6 @@ class DateRange:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """How each code is printed."""
         days = (self.last - self.first).days
         return tuple((self.first + dt.timedelta(days=i)).isoformat() for i in range(days + 1))
 
@@ -113,7 +111,6 @@ class Bins:
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """How each code is printed."""
         edges = [_print_number(cut) for cut in self.cuts]
         last = len(edges) - 2
         return tuple(

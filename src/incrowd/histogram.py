@@ -177,6 +177,8 @@ class Histogram:
 
     def project(self, names: Sequence[str]) -> Histogram:
         """Keeps only these columns, in this order, summing over all others."""
+        if tuple(names) == self.names:
+            return self
         return Histogram.of([self[name] for name in names], self.counts)
 
     def marginalise(self, names: Sequence[str]) -> Histogram:

@@ -26,17 +26,14 @@ class Marginals:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
         return tuple(column.name for column in self.columns)
 
     @property
     def total(self) -> int:
-        """The number of records."""
         return self.parts[0].total
 
     @cached_property
     def tallies(self) -> dict[str, np.ndarray]:
-        """For each column, how many records have each of its labels."""
         return {name: self.project([name]).tallies[name] for name in self.names}
 
     def __getitem__(self, name: str) -> Column:
@@ -83,7 +80,6 @@ class Crowds:
 
     @property
     def total(self) -> int:
-        """The number of records."""
         return self.whole.total
 
     @property

@@ -65,7 +65,6 @@ class DiscreteLaplace:
     decay: Fraction
 
     def weight(self, x: int) -> arb:
-        """That of x, relative to 0."""
         from flint import arb
 
         return (-arb(abs(x) * self.decay.numerator) / self.decay.denominator).exp()
@@ -136,6 +135,18 @@ def _passing(lags: Sequence[Fraction], digits: int, bits: int) -> int | None:
         below = sum(1 for bound in sums[:-1] if bound <= low)
         above = sum(1 for bound in sums[:-1] if bound >= high)
     return below if below + above == len(sums) - 1 else None
+
+
+def pick(source: RandomSource, scores: Integers, scale: Fraction) -> int:
+    """The index of a large score, exactly by permute-and-flip (McKenna, Sheldon).
+
+    Candidates come in random order, and each is taken with probability e^{−(largest − score)/scale}, until one is.
+    """
+    dice, largest = _Dice(source), int(scores.max())
+    for i in source.permutation(len(scores)):
+        if dice.decayed((largest - int(scores[i])) * scale.denominator, scale.numerator):
+            return int(i)
+    raise InternalError("a candidate whose score is the largest was not taken")
 
 
 def _one_by_one(source: RandomSource, variance: Fraction, size: int) -> Integers:

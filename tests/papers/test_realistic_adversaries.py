@@ -7,21 +7,17 @@ import numpy as np
 import pytest
 
 from incrowd.core.errors import GuaranteeError
-from incrowd.theory.belief_checks import theorem_check
 from incrowd.theory.beliefs import Adversary, DirichletPrior, Predicate, belief_ratio
-from incrowd.theory.embeddings import (
-    differential_privacy_as_beliefs,
-    perfect_privacy_as_beliefs,
-    recursive_diversity_as_beliefs,
-    t_closeness_as_beliefs,
-)
+from incrowd.theory.embeddings import recursive_diversity_as_beliefs, t_closeness_as_beliefs
 from incrowd.theory.syntactic import recursive_l_diversity, t_closeness
+from older_notions import differential_privacy_as_beliefs, perfect_privacy_as_beliefs
+from sufficient_conditions import theorem_check
 
 # Table 3: (<40, M), (>=40, M), (>=40, F) by flu and cancer.
 TABLE_3 = np.array([[200, 300], [1800, 2700], [18000, 2000]])
 WOMEN = TABLE_3[2:]
 YOUNG_MEN = TABLE_3[:1]
-METROPOLIS = DirichletPrior.from_table([[11_999, 17_999]])
+METROPOLIS = DirichletPrior.from_counts([11_999, 17_999])
 
 
 class TestExample3:

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from incrowd.auditing import grouping
+from incrowd.auditing import groups as auditing_groups
 from incrowd.auditing.audit import audit as audit_histogram
 from incrowd.auditing.reidentification import by_rate
-from incrowd.auditing.spelling import DEFAULT, read_adversary
+from incrowd.auditing.suspects import DEFAULT, read_adversary
 from incrowd.histogram import Histogram
 
 QUASI, SENSITIVE = ("a", "b", "c"), "s"
@@ -232,11 +232,11 @@ def test_kinds_of_groups_and_blocks_change_nothing(people, depth):
     """Groups that agree are looked at once, and some at a time: as if each had been looked at, all at once."""
     whole = audited(people, show_values=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouping, "_DEPTH", depth)
-        patch.setattr(grouping, "_BLOCK_CELLS", 7)
+        patch.setattr(auditing_groups, "_DEPTH", depth)
+        patch.setattr(auditing_groups, "_BLOCK_CELLS", 7)
         assert audited(people, show_values=True) == whole
     histogram = Histogram.from_arrow(table(people))
-    groups = grouping.Grouping.of(histogram, QUASI, SENSITIVE)
+    groups = auditing_groups.Grouping.of(histogram, QUASI, SENSITIVE)
     kinds = groups.kinds()
     dense = np.zeros((len(groups), groups.values), dtype=int)
     for group, counts in enumerate(c for _, c in sorted(groups_of(people).items(), key=_in_order)):

@@ -7,10 +7,10 @@ import numpy as np
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from incrowd.theory.belief_checks import theorem_check
 from incrowd.theory.beliefs import Adversary, AdversaryClass, DirichletPrior, Predicate, belief_ratio
 from incrowd.theory.embeddings import t_closeness_as_beliefs
 from incrowd.theory.syntactic import t_closeness
+from sufficient_conditions import theorem_check
 
 INFINITE = None
 moderately = settings(deadline=None, max_examples=50)

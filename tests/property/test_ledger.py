@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from incrowd.core.errors import BudgetError
 from incrowd.mechanisms.promises import CrowdPromise, Entry, Point, Uncomposable
+from incrowd.releases.costs import at_least, at_most, meaning
+from incrowd.releases.costs import planned as spent
 from incrowd.releases.ledger import Ledger
-from incrowd.releases.spending import at_least, at_most, meaning
-from incrowd.releases.spending import planned as spent
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import ApproximateDP, Relation, compose
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from incrowd import Policy
 from incrowd.core.errors import PolicyError
-from incrowd.drafting.writing import scalar
-from incrowd.policy import editing, writing
-from incrowd.policy.reading import parse
+from incrowd.drafting.text import scalar
+from incrowd.policy import edits, formats
+from incrowd.policy.texts import parse
 
 WHOLE = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
 # All that a writer could take for something special, and a few of each other kind.
@@ -47,8 +47,8 @@ def test_what_yaml_folds_into_a_space_survives_everywhere(sign):
 @settings(max_examples=300, deadline=None)
 def test_a_text_survives_each_way_of_writing_a_policy(text):
     assert Policy.from_text(policy_of([text]).to_yaml()) == policy_of([text])
-    edited = editing.edit("incrowd: 1\nattributes:\n  a: quasi\n", ("attributes", "a"), {"domain": [text, text + "x"]})
-    assert editing.outline(edited)["attributes"]["a"]["domain"] == [text, text + "x"]
+    edited = edits.edit("incrowd: 1\nattributes:\n  a: quasi\n", ("attributes", "a"), {"domain": [text, text + "x"]})
+    assert edits.outline(edited)["attributes"]["a"]["domain"] == [text, text + "x"]
     assert parse(f"a: {scalar(text)}").content == {"a": text}
 
 
@@ -72,4 +72,4 @@ def test_half_a_character_is_refused():
 def test_the_usual_dumper_of_yaml_would_lose_them():
     # What the tests above are about: without care this is what comes back.
     assert yaml.safe_load(yaml.safe_dump("a\x85b", allow_unicode=True)) != "a\x85b"
-    assert yaml.load(yaml.dump("a\x85b", Dumper=writing.Dumper, allow_unicode=True), yaml.SafeLoader) == "a\x85b"
+    assert yaml.load(yaml.dump("a\x85b", Dumper=formats.Dumper, allow_unicode=True), yaml.SafeLoader) == "a\x85b"

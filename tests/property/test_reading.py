@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 from incrowd.histogram import Histogram
-from incrowd.releases import reading
+from incrowd.releases import published
 
 LABELS = {"a": ("x", "y, z", 'say "hi"', ""), "b": ("1", None, "2"), "c\n": (None, "only")}
 
@@ -19,8 +19,8 @@ records = st.lists(st.tuples(*(st.sampled_from(labels) for labels in LABELS.valu
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    monkeypatch.setattr(reading, "_RECORDS", 7)
-    monkeypatch.setattr(reading, "_MERGED", 3)
+    monkeypatch.setattr(published, "_RECORDS", 7)
+    monkeypatch.setattr(published, "_MERGED", 3)
 
 
 def arrow(rows):
@@ -41,12 +41,12 @@ def test_batches_add_up_to_the_whole_table(tmp_path_factory, rows, ordered, want
     cuts = [len(rows) * i // files for i in range(files + 1)]
     for path, start, stop in zip(paths, cuts, cuts[1:], strict=False):
         pq.write_table(arrow(rows[start:stop]), path, row_group_size=5, store_schema=False, write_statistics=False)
-    found = reading.read_table(paths, LABELS, wanted)
+    found = published.read_table(paths, LABELS, wanted)
     whole = Histogram.from_arrow(arrow(rows), labels=LABELS)
     assert found.histogram == whole.project([name for name in LABELS if name in wanted])
     assert found.canonical == (list(map(key, rows)) == sorted(map(key, rows)))
     assert found.records == tuple(stop - start for start, stop in pairwise(cuts))
-    assert reading.read_table(paths, LABELS).histogram == whole
+    assert published.read_table(paths, LABELS).histogram == whole
 
 
 @settings(deadline=None, max_examples=60)
@@ -55,21 +55,21 @@ def test_csv_files_too(tmp_path_factory, rows, ordered):
     rows = sorted(rows, key=key) if ordered else rows
     path = tmp_path_factory.mktemp("table") / "t.csv"
     csv.write_csv(arrow(rows), path)
-    found = reading.read_table([path], LABELS)
+    found = published.read_table([path], LABELS)
     assert found.histogram == Histogram.from_arrow(arrow(rows), labels=LABELS)
     assert found.canonical == (list(map(key, rows)) == sorted(map(key, rows)))
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_a_text_file_longer_than_a_block_and_many_batches(tmp_path, monkeypatch, form):
-    monkeypatch.setattr(reading, "_BLOCK", 1 << 10)
+    monkeypatch.setattr(published, "_BLOCK", 1 << 10)
     rows = sorted([("x", "1", None), ("y, z", None, "only"), ("", "2", None)] * 500, key=key)
     path = tmp_path / f"t.{form}"
     if form == "csv":
         csv.write_csv(arrow(rows), path)
     else:
         pq.write_table(arrow(rows), path, store_schema=False, write_statistics=False)
-    found = reading.read_table([path], LABELS)
+    found = published.read_table([path], LABELS)
     assert found.canonical
     assert found.histogram.counts.tolist() == [500, 500, 500]
     assert found.records == (1500,)
@@ -89,7 +89,7 @@ def test_a_text_file_longer_than_a_block_and_many_batches(tmp_path, monkeypatch,
 def test_other_values_and_columns_are_refused(tmp_path, table):
     pq.write_table(table, tmp_path / "t.parquet")
     with pytest.raises((ValueError, TypeError, AttributeError)):
-        reading.read_table([tmp_path / "t.parquet"], LABELS)
+        published.read_table([tmp_path / "t.parquet"], LABELS)
 
 
 def test_a_value_that_only_the_dictionary_holds_is_refused(tmp_path):
@@ -100,7 +100,7 @@ def test_a_value_that_only_the_dictionary_holds_is_refused(tmp_path):
     pq.write_table(table, path, store_schema=False, write_statistics=False)
     assert b"17 were left out" in path.read_bytes()
     with pytest.raises(ValueError, match="outside"):
-        reading.read_table([path], LABELS)
+        published.read_table([path], LABELS)
 
 
 @pytest.mark.parametrize("labels", [("x", "y", "z"), ("x", "y", "z", None)])
@@ -111,7 +111,7 @@ def test_an_index_without_an_entry_is_refused(tmp_path, labels):
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"a": values}), path, store_schema=False, write_statistics=False)
     with pytest.raises(ValueError, match="outside its labels"):
-        reading.read_table([path], {"a": labels})
+        published.read_table([path], {"a": labels})
 
 
 def test_what_fits_no_memory_is_a_file_that_cannot_be_read(tmp_path, monkeypatch):
@@ -121,6 +121,6 @@ def test_what_fits_no_memory_is_a_file_that_cannot_be_read(tmp_path, monkeypatch
     def fail(*_):
         raise pa.ArrowMemoryError("malloc of size 300000000 failed")
 
-    monkeypatch.setattr(reading, "_codes", fail)
+    monkeypatch.setattr(published, "_codes", fail)
     with pytest.raises(ValueError, match="cannot be read"):
-        reading.read_table([path], {"a": ["x"]})
+        published.read_table([path], {"a": ["x"]})

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from incrowd.core.errors import UnreachableError
-from incrowd.recoding import choice, scoring
+from incrowd.recoding import choice, node_scores
 from incrowd.recoding import lattice as lattice_module
 from incrowd.recoding.lattice import Fold, Ladder, Lattice
+from incrowd.recoding.node_scores import scores
 from incrowd.recoding.quality import WEIGHT_ONE, Detail, SurvivalTable
-from incrowd.recoding.scoring import scores
 
 
 @st.composite
@@ -111,10 +111,10 @@ def test_every_node_has_the_score_of_its_cells(table, worth, room, small, ways):
     lattice, codes, counts = table
     with pytest.MonkeyPatch.context() as context:
         for name, value in ways.items():
-            context.setattr(scoring, name, value)
+            context.setattr(node_scores, name, value)
         context.setattr(lattice_module, "_ROOM", room)
         context.setattr(lattice_module, "_SMALL", small)
-        context.setattr(scoring.os, "cpu_count", lambda: 3)
+        context.setattr(node_scores.os, "cpu_count", lambda: 3)
         found = scores(lattice, codes, counts, worth)
     assert found.dtype == np.int64
     for node, score in zip(lattice.nodes(), found.tolist(), strict=True):
@@ -138,16 +138,16 @@ def test_scores_of_larger_tables_are_those_of_each_node_counted_by_itself(seed, 
     lattice, survival = Lattice(ladders), SurvivalTable.of(4, 0.5)
     counts = rng.integers(1, 4, 30_000)
     merged = []
-    bring_together = scoring._Scoring._merged
+    bring_together = node_scores._Scoring._merged
 
     def noted(self, cells, depth):
         found = bring_together(self, cells, depth)
         merged.append(len(found.rows) < len(cells.rows))
         return found
 
-    monkeypatch.setattr(scoring._Scoring, "_merged", noted)
-    monkeypatch.setattr(scoring, "_MANY_CELLS", 1)
-    monkeypatch.setattr(scoring.os, "cpu_count", lambda: threads)
+    monkeypatch.setattr(node_scores._Scoring, "_merged", noted)
+    monkeypatch.setattr(node_scores, "_MANY_CELLS", 1)
+    monkeypatch.setattr(node_scores.os, "cpu_count", lambda: threads)
     found = scores(lattice, columns, counts, survival)
     assert any(merged)
     for node in rng.choice(lattice.size, 60, replace=False).tolist():
@@ -194,7 +194,7 @@ def test_what_goes_wrong_in_a_thread_is_raised(monkeypatch):
         def values(self, counts):
             raise ZeroDivisionError
 
-    monkeypatch.setattr(scoring.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(node_scores.os, "cpu_count", lambda: 2)
     with pytest.raises(ZeroDivisionError):
         scores(Lattice([ladder] * 4), columns, np.ones(150_000, dtype=np.int64), Failing())
 

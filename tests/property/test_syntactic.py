@@ -18,7 +18,7 @@ from incrowd.theory.syntactic import (
     recursive_l_diversity,
     t_closeness,
 )
-from incrowd.theory.transport import tree_levels
+from older_notions import tree_levels
 
 moderately = settings(deadline=None, max_examples=80)
 

@@ -2,11 +2,12 @@
 
 ρ-zCDP bounds the Kullback-Leibler divergence by ρ, so by Pinsker's inequality no event is likelier on one table than on
 its neighbour by more than √(ρ/2). Each event is fixed beforehand; the margin is wrong with probability 1e-4 or less.
-(`tests/unit/recoding/test_growing.py` holds the law of small trees, enumerated, against every order.)
+(`tests/unit/recoding/test_growth.py` holds the law of small trees, enumerated, against every order.)
 """
 
 import math
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,9 +19,9 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.tree import draw as drawing
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.recoding import growing
+from incrowd.recoding import growth
 from incrowd.recoding.boxes import Sets
-from incrowd.recoding.growing import Growth, Lines, Noisy, OpenBox
+from incrowd.recoding.growth import Growth, Lines, Noisy, OpenBox
 
 pytestmark = pytest.mark.statistical
 RUNS, RHO, PEOPLE = 500, 0.62, 18
@@ -42,35 +43,41 @@ def settled():
     return mechanism_named("sampled_crowd").settle(policy, codings(policy), 1)
 
 
+@pytest.fixture(autouse=True)
+def _little_noise(monkeypatch):
+    """And charges to match: what a broken twin gives away shows after fewer runs."""
+    monkeypatch.setattr(Growth, "deviation", lambda *_: 1)
+
+
 def alike(people):
     """A table of people who are all the same: one path has them all."""
     columns = [Column(name, ("x", "y"), np.zeros(1, dtype=np.int64)) for name in COLUMNS]
     return Histogram.of(columns, np.array([people]))
 
 
-def along_the_path(tree):
-    """The noisy sizes of the boxes in which everybody is, but for the first."""
-    sizes, number = [], 0
-    while tree.boxes[number].column is not None:
-        place = tree.boxes[number].column
-        column = tree.columns[place]
-        number = next(n for n in tree.boxes[number].parts if 0 in column.sets[tree.boxes[n].sets[place]])
-        sizes.append(tree.boxes[number].size)
-    return sizes
-
-
 def advantage(settled, event, runs=RUNS):
-    """How much likelier an event is with one person more, and how far that may be off."""
-    shares = []
-    for people in (PEOPLE + 1, PEOPLE):
-        table, source = alike(people), RandomSource()
-        shares.append(np.mean([event(drawing.draw_tree(settled, table, source).outcome.tree) for _ in range(runs)]))
+    """How much likelier an event is with one person more, and how far that may be off.
+
+    An event sees the tree and the noisy counts of the box with everybody, as they were drawn.
+    """
+    shares, heard, agreeing = [], [], growth._agreeing
+
+    def hearing(sizes, *rest):
+        heard.append(max(sizes))
+        return agreeing(sizes, *rest)
+
+    with mock.patch.object(growth, "_agreeing", hearing):
+        for people in (PEOPLE + 1, PEOPLE):
+            table, source, found = alike(people), RandomSource(), 0
+            for _ in range(runs):
+                heard.clear()
+                found += event(drawing.draw_tree(settled, table, source).outcome.tree, heard)
+            shares.append(found / runs)
     return shares[0] - shares[1], 4 * math.sqrt(0.5 / runs)
 
 
-def more_than_half(tree):
-    sizes = along_the_path(tree)
-    return bool(sizes) and np.mean(sizes) > PEOPLE + 0.5
+def more_than_half(_, heard):
+    return bool(heard) and np.mean(heard) > PEOPLE + 0.5
 
 
 def test_a_tree_shows_no_more_than_it_was_charged(settled):
@@ -87,7 +94,7 @@ def test_a_charge_left_out_is_caught(settled, monkeypatch):
 def test_a_total_that_was_not_paid_for_is_caught(settled, monkeypatch):
     grow = drawing.grow
     monkeypatch.setattr(drawing, "grow", lambda table, *rest: grow(table, *rest[:2], table.total, rest[3]))
-    found, margin = advantage(settled, lambda tree: tree.boxes[0].size == PEOPLE + 1, runs=200)
+    found, margin = advantage(settled, lambda tree, _: tree.boxes[0].size == PEOPLE + 1, runs=200)
     assert found > math.sqrt(RHO / 2) + margin
 
 
@@ -104,7 +111,7 @@ def test_scores_of_twice_the_sensitivity_are_caught(times, caught, monkeypatch):
     exponent, draws, runs, shares = Fraction(1, 4), Noisy(RandomSource()), 60_000, []
     for people in (3, 2):
         counted = {0: np.array([people, 0]), 1: np.array([people, 0])}
-        chosen = [growing._choose(OpenBox((0, 0), 9), [0, 1], counted, options, exponent, draws) for _ in range(runs)]
+        chosen = [growth._choose(OpenBox((0, 0), 9), [0, 1], counted, options, exponent, draws) for _ in range(runs)]
         shares.append(1 - np.mean(chosen))
     found, margin = shares[0] - shares[1], 4 * math.sqrt(0.5 / runs)
     assert (found > math.sqrt(float(exponent) ** 2 / 16) + margin) == caught

@@ -15,6 +15,7 @@ from incrowd.mechanisms.views import draw
 from incrowd.mechanisms.views.choose import Chooser
 from incrowd.mechanisms.views.section import Choose
 from incrowd.mechanisms.views.settle import ViewsSettled
+from incrowd.mechanisms.views.truth import Truth
 from incrowd.noise import choose
 from incrowd.papers.attacks.audit import audit
 from incrowd.policy import Policy
@@ -67,8 +68,8 @@ def shared_sample(real):
 
     def drawn(chooser, candidate, step, source):
         if id(chooser) not in samples:
-            counts = source.binomial(chooser.table.counts, step.beta)
-            samples[id(chooser)] = chooser, Chooser(chooser.settings, chooser.table.with_counts(counts))
+            counts = source.binomial(chooser.truth.table.counts, step.beta)
+            samples[id(chooser)] = chooser, Chooser(chooser.settings, Truth(chooser.truth.table.with_counts(counts)))
         thinned = samples[id(chooser)][1]
         whole = real(thinned, candidate, CrowdStep(1, 1 - 2**-53), source)
         cells = np.where(whole.counts >= step.k, whole.counts, 0)

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -113,17 +112,6 @@ def lasting_studio(tmp_path_factory):
     running.stop()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    if shutil.which("chromium") is None:
-        pytest.skip("chromium is not installed")
-    with playwright.sync_playwright() as running:
-        opened = running.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
 @pytest.fixture
 def shoot(tmp_path_factory):
     """Take a picture of a page, to be looked at: set INCROWD_SCREENSHOTS to the folder that they should go to."""
@@ -145,7 +133,7 @@ def admitted(browser, lasting_studio):
     context.set_default_timeout(90_000)
     page = context.new_page()
     page.goto(lasting_studio.entrance)
-    page.wait_for_url("**/plan")
+    page.wait_for_url("**/start")
     state = context.storage_state()
     context.close()
     return state

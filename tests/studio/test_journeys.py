@@ -7,72 +7,16 @@ import zipfile
 import pytest
 
 from incrowd import Policy, api
+from studio_pages import LONG, column, confirm_all, look_at, open_policy, policy_of, quiet, unfold, write_policy
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-LONG = 120_000  # milliseconds for what needs a process of its own: the machine may be busy
-NAMED = """element => {
-  const fields = [...document.querySelectorAll('input,select,textarea,iframe')].filter((one) => one.offsetParent);
-  const named = (one) => one.labels?.length || one.getAttribute('aria-label') || one.title;
-  return fields.filter((one) => !named(one)).map((one) => one.outerHTML);
-}"""
-# Text that is too faint on what is behind it (WCAG 2: a contrast of 4.5, or 3 for large letters).
-FAINT = """() => {
-  const read = (text) => text.match(/[\\d.]+/g).map(Number);
-  const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
-  const ground = (one) => {
-    for (let at = one; at; at = at.parentElement) {
-      const colour = read(getComputedStyle(at).backgroundColor);
-      if (colour.length < 4 || colour[3] > 0.5) return colour;
-    }
-    return [255, 255, 255];
-  };
-  const found = [];
-  for (const one of document.querySelectorAll('main *, .bar *, footer *')) {
-    const said = [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
-    if (!said || !one.offsetParent || one.closest('svg, :disabled, .unseen, option')) continue;
-    const style = getComputedStyle(one);
-    const [a, b] = [light(read(style.color)), light(ground(one))].sort((x, y) => y - x);
-    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.6 && style.fontWeight >= 600);
-    if ((a + 0.05) / (b + 0.05) < (large ? 3 : 4.5)) found.push(one.outerHTML.slice(0, 200));
-  }
-  return found;
-}"""
 GENERALIZATION = """\
   mechanism: generalization
   adversaries: [{name: a neighbour, belief_ratio: 6, stubbornness: 200}]
   require: [{k: 5}]
   suppression: 0.05
 """
-
-
-def look_at(page, path="town.csv"):
-    page.get_by_label("The table, by its path").fill(path)
-    page.get_by_role("button", name="Look at it").click()
-    page.locator("#columns button").first.wait_for(timeout=LONG)
-
-
-def open_policy(page, name="town.yaml"):
-    page.get_by_role("button", name="Open a policy").click()
-    page.get_by_role("dialog").get_by_role("button", name=name).click()
-    page.locator("#policy-state.yes").wait_for()
-
-
-def column(page, name):
-    page.locator("#columns button", has_text=name).click()
-    page.locator("#column").get_by_role("heading", name=name).wait_for()
-    return page.locator("#column")
-
-
-def policy_of(page):
-    return page.locator("#policy").input_value()
-
-
-def write_policy(page, text):
-    page.locator("#policy-state").evaluate("element => { element.textContent = ''; element.className = ''; }")
-    page.locator("#policy").fill(text)
-    page.locator("#policy-state.yes").wait_for(timeout=LONG)
 
 
 def publish(page, folder):
@@ -90,14 +34,6 @@ def studio(lasting_studio):
     return lasting_studio
 
 
-def quiet(page):
-    """Nothing went wrong, nothing was asked of anyone else, every field has a name and every text can be read."""
-    assert page.wrong == []
-    assert page.elsewhere == []
-    assert page.evaluate(NAMED) == []
-    assert page.evaluate(FAINT) == []
-
-
 def see_and_check(page, shoot):
     """Everything that is shown of a release, and whether it is valid."""
     for part in ("public", "groups", "compare", "internal"):
@@ -107,17 +43,6 @@ def see_and_check(page, shoot):
     page.get_by_role("button", name="Verify").click()
     page.get_by_text("every check holds").wait_for(timeout=LONG)
     quiet(page)
-
-
-def confirm_all(page):
-    """Confirm what the draft has read off the data: each column, then the rest."""
-    for name in filter(None, api.unconfirmed(policy_of(page))):
-        column(page, name)
-        page.get_by_role("button", name="I confirm what it says").click()
-        page.get_by_role("button", name="I confirm what it says").wait_for(state="detached")
-    page.get_by_role("button", name="I confirm the rest").click()
-    page.get_by_role("button", name="I confirm the rest").wait_for(state="detached")
-    assert api.unconfirmed(policy_of(page)) == {}
 
 
 def test_from_a_plan_to_a_verified_download(studio, enter, shoot, tmp_path):
@@ -138,7 +63,7 @@ def test_from_a_plan_to_a_verified_download(studio, enter, shoot, tmp_path):
     page.locator("#use-crowd").click()
     page.get_by_text("ready for the policy").wait_for()
 
-    page.get_by_role("link", name="Data and policy").click()
+    page.get_by_role("link", name="Policy", exact=True).click()
     look_at(page)
     assert "4,000 records" in page.locator("#table-said").inner_text()
     shoot(page, "data-draft")
@@ -169,7 +94,7 @@ def test_from_a_plan_to_a_verified_download(studio, enter, shoot, tmp_path):
         page.get_by_role("link", name="Download the public folder").click()
     taken.value.save_as(tmp_path / "public.zip")
     with zipfile.ZipFile(tmp_path / "public.zip") as packed:
-        names = ["certificate.json", "release.parquet", "report.html"]
+        names = ["certificate.json", "datapackage.json", "release.parquet", "report.html"]
         assert sorted(packed.namelist()) == [f"town-2026/{name}" for name in names]
         packed.extractall(tmp_path / "unpacked")
     assert api.verify(tmp_path / "unpacked" / "town-2026").valid
@@ -269,6 +194,7 @@ def test_the_policy_is_edited_with_care(studio, enter, shoot):
     ]
     assert "# how old, in completed years" in after
     # What is written by hand is checked while it is written, in the library's own words.
+    unfold(page)
     page.locator("#policy").fill(before.replace("type: integer", "typ: integer"))
     problem = page.locator("#policy-problems .problem")
     problem.get_by_text("did you mean 'type'?").wait_for()
@@ -299,6 +225,45 @@ def test_the_form_of_views_writes_keys_within_keys_and_lists(studio, enter):
     assert said["views"] == [["age", "sex"], ["sex", "district"]]
     shown = page.get_by_label("or listed: age, sex; region, income", exact=True)
     assert shown.input_value() == "age, sex; sex, district"
+    quiet(page)
+
+
+def test_a_rehearsal_costs_nothing_and_the_first_release_starts_the_ledger(studio, enter, shoot):
+    page = enter("data", viewport={"width": 390, "height": 844})
+    open_policy(page)
+    ledger = "ledger: {path: rehearsed.sqlite, dataset: rehearsed, epsilon: 3, delta: 1e-5}\n"
+    write_policy(page, (studio.folder / "town.yaml").read_text(encoding="utf-8") + ledger)
+    page.get_by_label("Releases are counted").select_option("unit")
+    page.get_by_label("one unit").wait_for()
+    assert api.policy_outline(policy_of(page))["ledger"]["unit"] == "k=17,beta=0.3"
+    page.get_by_label("Releases are counted").select_option("order")
+    page.get_by_label("one unit").wait_for(state="detached")
+    said = api.policy_outline(policy_of(page))["ledger"]
+    assert said["rule"] == "order"
+    assert "unit" not in said
+
+    page.get_by_role("link", name="Release", exact=True).click()
+    before = sorted(path.name for path in studio.folder.iterdir())
+    page.get_by_role("button", name="Rehearse").click()
+    shown = page.locator(".rehearsal")
+    shown.wait_for(timeout=LONG)
+    assert "What it is good for" in shown.inner_text()
+    assert shown.locator("tbody th").all_inner_texts() == ["age", "sex", "district", "illness"]
+    page.get_by_text("The internal report", exact=True).click()
+    page.frame_locator(".rehearsal iframe").locator("h1").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    quiet(page)
+    shoot(page, "release-rehearsal")
+    assert sorted(path.name for path in studio.folder.iterdir()) == before
+
+    publish(page, "rehearsed")
+    page.locator("#run-error code", has_text="ledger-new").wait_for(timeout=LONG)
+    page.get_by_label("This is the first release of the dataset").check()
+    page.get_by_role("button", name="Publish").click()
+    wait_for_release(page)
+    statement = api.ledger_statement(studio.folder / "rehearsed.sqlite", "rehearsed")
+    assert statement.budget.rule == "order"
+    assert len(statement.releases) == 1
     quiet(page)
 
 

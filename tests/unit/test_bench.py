@@ -22,7 +22,8 @@ from bench.measuring import Row, Spent  # noqa: E402
 from incrowd.histogram import Column, Histogram  # noqa: E402
 
 SHARED = {"measuring", "tables", "results", "recording", "readme", "paper", "rival_work", "view_rival_work"}
-APART = {"cells", "hundred_million", "views"}
+APART = {"cells", "hundred_million", "studio_jobs", "views"}
+UNRECORDED = {"studio_jobs"}  # it is about no speed
 
 
 @pytest.fixture(scope="module")
@@ -198,7 +199,7 @@ def test_the_pages_show_rows_that_were_recorded(record):
     missing = [place for place in (*readme.SHOWN, *(place for _, place in readme.SPEED)) if record.row(*place) is None]
     assert not missing
     assert len(readme.SPEED) == 5
-    assert set(record.benchmarks) == {*MODULES, *APART, views.COSTS}
+    assert set(record.benchmarks) == {*MODULES, *APART, views.COSTS} - UNRECORDED
 
 
 def test_keys_tell_rows_apart(record):

@@ -22,6 +22,7 @@ from urllib.parse import unquote
 import click
 import pytest
 
+from incrowd import __version__
 from incrowd.cli import incrowd
 from incrowd.cli._shell import run
 
@@ -207,6 +208,18 @@ def test_pages_lead_to_the_next_and_long_ones_list_their_parts(site, tmp_path):
     for name, text in texts.items():
         parts = len(re.findall(r"<h2 id=", text))
         assert ('class="inside"' in text) == (parts >= site.MANY), name
+
+
+def test_the_first_page_has_one_picture_three_commands_and_where_to_go(site, tmp_path):
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in site.build(tmp_path)}
+    main = texts["index"].split("<main>")[1].split("<h2")[0]
+    assert len(re.findall("<img ", main)) == 1
+    assert main.count('<span class="gp">$') == 3
+    assert 'href="cost.html"' in main
+    assert "gallery/index.html" not in main  # which is drawn only where it is asked for
+    assert "gallery/index.html" in site.front((ROOT / "README.md").read_text(encoding="utf-8"), gallery=True)
+    assert "588 ms" not in texts["index"]
+    assert all(f'<span class="version">{__version__}</span>' in text for text in texts.values())
 
 
 def test_every_option_named_on_a_page_is_one():

@@ -14,8 +14,8 @@ from incrowd.mechanisms.generalization.adversaries import AdversarySpec
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.policy.attributes import Attribute
-from incrowd.policy.reading import keys_of
 from incrowd.policy.sections import Data, LedgerSection
+from incrowd.policy.texts import keys_of
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

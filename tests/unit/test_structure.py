@@ -143,6 +143,11 @@ def test_no_two_classes_have_the_same_name():
     assert {name for name in names if names.count(name) > 1} == set()
 
 
+def test_modules_are_named_by_what_they_hold():
+    terms = {"mapping", "sampling", "shuffling", "signing"}  # the field's own words
+    assert {path.stem for path in MODULES if path.stem.endswith("ing")} <= terms
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError):
         _ = incrowd.no_such_name

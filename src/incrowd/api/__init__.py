@@ -10,14 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from incrowd.api.advice import advise, advise_sample, choose_privately, compare, explore, look_at
+from incrowd.api.examples import EXAMPLES, make_example
 from incrowd.api.ledger import ledger_accept_loss, ledger_add, ledger_budget, ledger_datasets, ledger_statement
 from incrowd.api.pages import (
+    ENCODINGS,
     belief_at_most,
+    column_ranges,
     confirm,
+    draw_attack,
     draw_column,
+    draw_compared,
+    draw_explored,
     draw_frontier,
     draw_lattice,
     draw_plan,
+    draw_shape,
     edit_policy,
     find_files,
     mechanism_forms,
@@ -28,23 +36,27 @@ from incrowd.api.pages import (
     policy_levels,
     policy_outline,
     policy_paths,
+    preview_text,
     print_number,
     print_percent,
     read_certificate,
+    rows_of_people,
     save_policy,
     style_sheet,
     survival,
     table_columns,
     unconfirmed,
+    without_preamble,
+    without_style,
 )
+from incrowd.api.survey import collected, open_questionnaire
 from incrowd.auditing.tables import audit
 from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.files import named
 from incrowd.core.machine import require_address_space
+from incrowd.core.progress import Progress
 from incrowd.papers.examples.survey import write_survey
 from incrowd.releases.pipeline import (
-    Progress,
-    count_table,
     internal_folder,
     release,
     release_copies,
@@ -57,7 +69,7 @@ if TYPE_CHECKING:
 
     from incrowd.api.pages import Drawable
     from incrowd.auditing.audit import Audit as Audit
-    from incrowd.auditing.requiring import RuleOutcome as RuleOutcome
+    from incrowd.auditing.rules import RuleOutcome as RuleOutcome
     from incrowd.comparison import Compared as Compared
     from incrowd.comparison.advice import Advised as Advised
     from incrowd.comparison.advice import Alternative as Alternative
@@ -65,8 +77,7 @@ if TYPE_CHECKING:
     from incrowd.comparison.tables import Looked as Looked
     from incrowd.core.server import HEADERS as SERVICE_HEADERS
     from incrowd.drafting import Draft as Draft
-    from incrowd.hierarchy import CodedAttribute
-    from incrowd.histogram import Histogram
+    from incrowd.drafting import draft as draft_policy
     from incrowd.mechanisms.base import Concern as Concern
     from incrowd.mechanisms.certificate import AnyCertificate as AnyCertificate
     from incrowd.mechanisms.estimates import Estimates as Estimates
@@ -74,15 +85,17 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.planner import Planner as Planner
     from incrowd.mechanisms.planner import PlanOption as PlanOption
     from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
+    from incrowd.mechanisms.registry import certificate_schema
     from incrowd.mechanisms.sample.advice import Advice as Advice
     from incrowd.mechanisms.sample.plan import SamplePlan, plan_sample
     from incrowd.mechanisms.sampled_crowd.plan import Amplification, plan_amplify
     from incrowd.mechanisms.sampled_crowd.tree.plan import TreePlan, plan_tree
     from incrowd.mechanisms.views.plan import ViewsBudget, plan_views
     from incrowd.papers.attacks.stories import Attack as Attack
+    from incrowd.papers.examples.visits import write_visits
     from incrowd.papers.gallery import Figure as Figure
-    from incrowd.policy import Policy
     from incrowd.releases.combine import combine
+    from incrowd.releases.opened import OpenedRelease as open_release  # noqa: N813
     from incrowd.releases.release import Release as Release
     from incrowd.releases.verify import Verification as Verification
     from incrowd.sources.crowds import PeopleInGroups as PeopleInGroups
@@ -94,6 +107,8 @@ if TYPE_CHECKING:
     from incrowd.theory.profile import Relation
 
 __all__ = [
+    "ENCODINGS",
+    "EXAMPLES",
     "SERVICE_HEADERS",
     "Amplification",
     "CrowdPlan",
@@ -110,18 +125,25 @@ __all__ = [
     "certificate_schema",
     "choose_privately",
     "collect",
+    "collected",
+    "column_ranges",
     "combine",
     "compare",
     "configure_spark",
     "confirm",
     "count_rows",
     "draft_policy",
+    "draw_attack",
     "draw_column",
+    "draw_compared",
+    "draw_explored",
     "draw_frontier",
     "draw_lattice",
     "draw_plan",
+    "draw_shape",
     "edit_policy",
     "estimate",
+    "explore",
     "find_files",
     "frontier",
     "internal_folder",
@@ -132,12 +154,16 @@ __all__ = [
     "ledger_datasets",
     "ledger_statement",
     "look_at",
+    "make_example",
     "make_keys",
     "make_questionnaire",
     "mechanism_forms",
     "minimised_measures",
     "named",
     "odds_at_most",
+    "open_questionnaire",
+    "open_release",
+    "output_formats",
     "plan_amplify",
     "plan_crowd",
     "plan_pram",
@@ -150,6 +176,7 @@ __all__ = [
     "policy_outline",
     "policy_paths",
     "policy_schema",
+    "preview_text",
     "print_number",
     "print_percent",
     "publish_collected",
@@ -159,6 +186,7 @@ __all__ = [
     "release_copies",
     "release_folders",
     "require_address_space",
+    "rows_of_people",
     "save_audit",
     "save_chart",
     "save_policy",
@@ -168,6 +196,8 @@ __all__ = [
     "table_columns",
     "unconfirmed",
     "verify",
+    "without_preamble",
+    "without_style",
     "write_example",
     "write_survey",
     "write_visits",
@@ -184,12 +214,15 @@ _HOMES = {
     "SamplePlan": "incrowd.mechanisms.sample.plan",
     "TreePlan": "incrowd.mechanisms.sampled_crowd.tree.plan",
     "ViewsBudget": "incrowd.mechanisms.views.plan",
+    "certificate_schema": "incrowd.mechanisms.registry",
     "collect": "incrowd.survey.publish",
     "configure_spark": "incrowd.sources.spark_session:configure",
     "combine": "incrowd.releases.combine",
+    "draft_policy": "incrowd.drafting:draft",
     "frontier": "incrowd.theory.crowd",
     "is_loopback": "incrowd.survey.publish",
     "make_questionnaire": "incrowd.survey.publish",
+    "open_release": "incrowd.releases.opened:OpenedRelease",
     "plan_amplify": "incrowd.mechanisms.sampled_crowd.plan",
     "plan_crowd": "incrowd.theory.crowd:plan",
     "plan_pram": "incrowd.mechanisms.pram.plan",
@@ -198,6 +231,7 @@ _HOMES = {
     "plan_views": "incrowd.mechanisms.views.plan",
     "publish_collected": "incrowd.survey.publish",
     "serve_application": "incrowd.survey.publish",
+    "write_visits": "incrowd.papers.examples.visits",
 }
 
 
@@ -268,136 +302,6 @@ def save_chart(plan: Drawable | CrowdPlan | Planned | Compared | Advised, path: 
     return write_whole(path, picture.encode())
 
 
-def look_at(
-    thing: Any,
-    *,
-    data: Any = None,
-    columns: Sequence[str] | None = None,
-    levels: Mapping[str, int] | None = None,
-    show_values: bool = False,
-    progress: Progress | None = None,
-    **reading: Any,
-) -> Looked:
-    """A table as a policy would show it, or as it is: what `advise_sample` and `compare` look at.
-
-    Args:
-        thing: a policy, the name of its file (.yaml), or a table as in `release`.
-        data: the table of a policy; by default what the policy names.
-        columns: which columns of a table without a policy to look at; all if not given.
-        levels: levels of columns, instead of those that the policy fixes.
-        show_values: let error messages show values from the data.
-        progress: called with what is being done and the part of it that is done.
-        reading: how to read a table without a policy: `table`, `engine`, `delimiter` and so on, see
-            `incrowd.sources.options.Options`. With a policy only `table`, `engine` and `most_cells`.
-    """
-    from incrowd.comparison.tables import look_at
-
-    def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
-        def tell(part: float) -> None:
-            if progress is not None:
-                progress("reading", part)
-
-        return count_table(data, policy, attributes, show_values=show_values, progress=tell, **reading)
-
-    return look_at(thing, columns, levels or {}, count, reading)
-
-
-def advise_sample(looked: Looked, *, epsilon: float, delta: float, rows_unknown: int = 1) -> Advice:
-    """What makes the rate of a plain sample small, and what would raise it. For the publisher's eyes only."""
-    from incrowd.mechanisms.sample.advice import advise
-
-    return advise(looked.table, looked.scales, epsilon=epsilon, delta=delta, rows_unknown=rows_unknown)
-
-
-def compare(
-    looked: Looked,
-    *,
-    epsilons: Sequence[float],
-    delta: float | None = None,
-    runs: int = 5,
-    progress: Progress | None = None,
-) -> Compared:
-    """The errors of five ways to publish a table, at comparable promises. For the publisher's eyes only.
-
-    Without a `delta` it is the policy's, or 0.001 if there is none.
-    """
-    from incrowd import comparison as comparing
-
-    chosen = delta if delta is not None else looked.delta if looked.delta is not None else comparing.DELTA
-    return comparing.compare(
-        looked.of_single_rows(), epsilons=epsilons, delta=chosen, runs=runs, observed=looked.observed, progress=progress
-    )
-
-
-def advise(
-    policy: Policy | str | Path,
-    data: Any = None,
-    *,
-    show_values: bool = False,
-    table: str | None = None,
-    engine: str | None = None,
-    most_cells: int | None = None,
-    progress: Progress | None = None,
-) -> Advised:
-    """What a policy gives, and what other columns, levels, ε or mechanisms would. For the publisher's eyes only.
-
-    Each alternative is carried out on the true table and scored by the counts of one, two and three columns that its
-    release tells. Nothing is charged and nothing is written.
-
-    Args:
-        policy: a policy, or the name of its file.
-        data: the table; by default what the policy names.
-        show_values: let error messages show values from the data.
-        table: as for `release`.
-        engine: as for `release`.
-        most_cells: as for `release`.
-        progress: called with what is being done and the part of it that is done.
-    """
-    from incrowd.comparison.advice import advise
-    from incrowd.releases.pipeline import read_policy
-
-    def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
-        tell = (lambda _: None) if progress is None else (lambda part: progress("reading", part))
-        reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
-        return count_table(data, policy, attributes, progress=tell, **reading)
-
-    return advise(read_policy(policy), count, progress=progress)
-
-
-def choose_privately(
-    policy: Policy | str | Path,
-    data: Any = None,
-    *,
-    share: float,
-    show_values: bool = False,
-    table: str | None = None,
-    engine: str | None = None,
-    most_cells: int | None = None,
-) -> PrivateChoice:
-    """Choose among what lies around a policy (fewer columns, other levels, β or k) within its promise.
-
-    The choice costs a share of the policy's ε, which is charged to its ledger; the rest is left for the release. What
-    comes back may be published: no score is shown.
-
-    Args:
-        policy: a policy of a sampled crowd with fixed levels and a ledger, or the name of its file.
-        data: the table; by default what the policy names.
-        share: the part of ε that pays for the choice, between 0 and 1.
-        show_values: let error messages show values from the data.
-        table: as for `release`.
-        engine: as for `release`.
-        most_cells: as for `release`.
-    """
-    from incrowd.comparison.private_choice import choose_policy
-    from incrowd.releases.pipeline import read_policy
-
-    def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
-        reading = {"show_values": show_values, "table": table, "engine": engine, "most_cells": most_cells}
-        return count_table(data, policy, attributes, progress=lambda _: None, **reading)
-
-    return choose_policy(read_policy(policy), count, share)
-
-
 # --- after the release --------------------------------------------------------------------------------------------
 
 
@@ -421,6 +325,7 @@ def estimate(
     *,
     method: str | None = None,
     mean: str | None = None,
+    sum_of: str | None = None,
     total: int | None = None,
 ) -> Estimates:
     """A cross-tabulation of the population from a release, with intervals that hold.
@@ -430,12 +335,22 @@ def estimate(
         by: the columns, or the only one.
         method: for randomised releases: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too.
         mean: a column of numbers whose mean is wanted in each group.
+        sum_of: a column of numbers whose sum is wanted in each group, of a plain sample.
         total: how many people there are in all, if that is known from elsewhere: upper ends become smaller.
     """
     from incrowd.releases import estimate as estimating
 
     names = [by] if isinstance(by, str) else by
-    return estimating.estimate(published, names, method=method, mean=mean, total=total)
+    return estimating.estimate(published, names, method=method, mean=mean, sum_of=sum_of, total=total)
+
+
+def output_formats() -> dict[str, str]:
+    """The formats that tables are written in, with their names for people."""
+    from incrowd.mechanisms.packages import PACKAGES
+    from incrowd.policy.fields import OUTPUTS
+
+    plain = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow"}
+    return {name: plain.get(name) or PACKAGES[name] for name in OUTPUTS}
 
 
 def make_keys(secret: str | Path, public: str | Path) -> str:
@@ -473,65 +388,11 @@ def save_audit(audit: Audit, path: str | Path) -> Path:
 # --- policies and examples ----------------------------------------------------------------------------------------
 
 
-def draft_policy(
-    data: Any,
-    output: str | Path | None = None,
-    *,
-    overwrite: bool = False,
-    delimiter: str | None = None,
-    quote: str = '"',
-    encoding: str | None = None,
-    table: str | None = None,
-    engine: str | None = None,
-    codebook: str | Path | None = None,
-    progress: Progress | None = None,
-) -> Draft:
-    """Look at a table and draft a policy for it, saying what a person must decide.
-
-    What is read off the data is marked in the draft: no guarantee covers it until a person has confirmed it.
-
-    Args:
-        data: a table as in `release`; None for one of Spark's catalogue, which `engine` and `table` name.
-        output: where to write the policy, ``-`` for nowhere; by default beside the file, if there is one, or under the
-            table's name in the current folder.
-        overwrite: replace a file that is there.
-        delimiter: what separates the fields of a text file; found out if not given.
-        quote: what surrounds fields of a text file.
-        encoding: of a text file; UTF-8 if not given.
-        table: the table that is meant, in a database that holds several, or in Spark's catalogue.
-        engine: the Spark cluster that reads the table. Of a large one, only a part is looked at.
-        codebook: a file that says what codes mean (CSV or JSON). By default one that lies beside the table, if its name
-            ends in codebook.csv or codebook.json. Hierarchies that lie there are used too (adult_hierarchy_age.csv).
-        progress: called with what is being done and the part of it that is done.
-    """
-    from incrowd.drafting import draft
-
-    return draft(
-        data,
-        output,
-        overwrite=overwrite,
-        delimiter=delimiter,
-        quote=quote,
-        encoding=encoding,
-        table=table,
-        engine=engine,
-        codebook=codebook,
-        progress=None if progress is None else lambda part: progress("reading", part),
-    )
-
-
 def minimised_measures() -> dict[str, str]:
     """By what a generalization can be chosen: the names in a policy, and what each is in words."""
     from incrowd.mechanisms.generalization.measures import MINIMISED
 
     return dict(MINIMISED)
-
-
-def certificate_schema() -> dict[str, Any]:
-    """The JSON Schema of a certificate."""
-    from incrowd.mechanisms.registry import certificate_schema
-
-    return certificate_schema()
 
 
 def policy_schema() -> dict[str, Any]:
@@ -564,6 +425,13 @@ def attack(name: str) -> Attack:
     return run(name)
 
 
+def gallery_figures() -> tuple[str, ...]:
+    """The names of the papers' tables and figures that can be drawn."""
+    from incrowd.papers.gallery import FIGURES
+
+    return tuple(FIGURES)
+
+
 def gallery(
     folder: str | Path,
     *,
@@ -585,10 +453,3 @@ def gallery(
 
     material = Material({kind: Path(file) for kind, file in (data or {}).items()}, quick)
     return draw(folder, only, material, progress)
-
-
-def write_visits(path: str | Path, patients: int, *, overwrite: bool = False) -> list[Path]:
-    """Write the example's visits to a hospital and, beside them, their policy."""
-    from incrowd.papers.examples.visits import write_visits
-
-    return write_visits(path, patients, overwrite=overwrite)

@@ -11,12 +11,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 from incrowd.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    from incrowd.comparison import Compared
     from incrowd.mechanisms.planner import Planned, Planner
+    from incrowd.papers.attacks.stories import Attack
     from incrowd.policy import Policy
     from incrowd.sources.profile import ColumnProfile
     from incrowd.theory.crowd import CrowdPlan, FrontierPoint
 
 _SHOWN = 12  # labels of a level
+
+ENCODINGS = ("utf-8", "windows-1252", "latin-1")
+"""The encodings in which a text file is tried, in turn: anything can be read in the last."""
 
 
 # --- mechanisms ------------------------------------------------------------------------------------------------------
@@ -58,9 +63,9 @@ class Drawable(Protocol):
 
 def style_sheet() -> str:
     """The style of reports and of the pictures below, for a page that shows them without styles of their own."""
-    from incrowd.reports import lattice_chart, page, svg
+    from incrowd.reports import lattice_chart, page, scatter, svg
 
-    return f"{page.style()}\n{svg.STYLE}\n{lattice_chart.STYLE}"
+    return f"{page.style()}\n{svg.STYLE}\n{lattice_chart.STYLE}\n{scatter.DOTS}"
 
 
 def draw_plan(plan: Drawable | CrowdPlan | Planned) -> str:
@@ -94,6 +99,12 @@ def draw_frontier(points: Sequence[FrontierPoint], plan: CrowdPlan) -> str:
     return _bare(draw_frontier(points, plan))
 
 
+def draw_attack(attack: Attack) -> tuple[str, str]:
+    """What the attacker sees of the unsafe release and of a safe one, for a page that has `style_sheet`."""
+    unsafe, safe = map(_bare, attack.pictures)
+    return unsafe, safe
+
+
 def draw_column(column: ColumnProfile) -> str:
     """What a column holds as HTML, for a page that has `style_sheet`. For the publisher's eyes only."""
     from incrowd.reports.column_bars import column_bars
@@ -101,11 +112,44 @@ def draw_column(column: ColumnProfile) -> str:
     return column_bars(column)
 
 
+def draw_shape(column: ColumnProfile) -> str:
+    """The shape of what a column holds, small and without a word, as SVG. For the publisher's eyes only."""
+    from incrowd.reports.column_bars import column_shape
+
+    return column_shape(column)
+
+
+def column_ranges(column: ColumnProfile) -> list[tuple[float, float, int]]:
+    """The numbers of a column in ranges of a round width, and how many records are in each. For the publisher alone."""
+    from incrowd.reports.column_bars import ranges
+
+    return ranges(column) if column.numbers else []
+
+
 def draw_lattice(content: Mapping[str, Any]) -> str:
     """The lattice of a release's internal folder as SVG, for a page that has `style_sheet`."""
     from incrowd.mechanisms.generalization.lattice_view import lattice_picture
 
     return _bare(lattice_picture(content))
+
+
+def draw_explored(points: Sequence[Mapping[str, Any]], control: Sequence[float]) -> str:
+    """Moves of a page as SVG, for a page that has `style_sheet`. For the publisher's eyes only."""
+    from incrowd.comparison.chart import draw_explored
+
+    return _bare(draw_explored(points, control))
+
+
+def draw_compared(compared: Compared) -> str:
+    """A comparison as SVG, for a page that has `style_sheet`. For the publisher's eyes only."""
+    from incrowd.comparison.chart import draw
+
+    return _bare(draw(compared))
+
+
+def without_style(picture: str) -> str:
+    """A picture that somebody has drawn, for a page that has `style_sheet`."""
+    return _bare(picture)
 
 
 def _bare(picture: str) -> str:
@@ -184,28 +228,35 @@ def policy_levels(policy: Policy) -> dict[str, tuple[Level, ...]]:
 
 def policy_outline(text: str) -> dict[str, Any]:
     """What a policy says as mappings, lists and texts, whether or not it makes sense."""
-    from incrowd.policy.editing import outline
+    from incrowd.policy.edits import outline
 
     return outline(text)
 
 
 def edit_policy(text: str, place: Sequence[str], content: Any) -> str:
     """The text of a policy with one thing changed, added (or, for None, removed), and everything else as it was."""
-    from incrowd.policy.editing import edit
+    from incrowd.policy.edits import edit
 
     return edit(text, place, content)
 
 
+def without_preamble(text: str) -> str:
+    """The text of a draft without the remarks above and below it, which a page shows in a better place."""
+    lines = text.splitlines(keepends=True)
+    said = [i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    return "".join(lines[said[0] : said[-1] + 1]) if said else text
+
+
 def unconfirmed(text: str) -> dict[str, list[str]]:
     """What a draft asks a person to confirm, by attribute; what is about none of them under an empty name."""
-    from incrowd.policy.editing import unconfirmed
+    from incrowd.policy.edits import unconfirmed
 
     return unconfirmed(text)
 
 
 def confirm(text: str, attribute: str) -> str:
     """The text of a draft after a person has confirmed what it says about an attribute, or (for "") about the rest."""
-    from incrowd.policy.editing import confirm
+    from incrowd.policy.edits import confirm
 
     return confirm(text, attribute)
 
@@ -234,6 +285,68 @@ def table_columns(data: Any, **reading: Any) -> list[tuple[str, str]]:
     from incrowd.sources import open_source
 
     return [(column.name, column.kind) for column in open_source(data, **reading).columns()]
+
+
+@dataclass(frozen=True)
+class TextPreview:
+    """The beginning of a text file. For the publisher's eyes only.
+
+    Attributes:
+        encoding: in which it can be read.
+        delimiter: what separates the fields.
+        lines: the first lines as fields, that of the columns' names first.
+    """
+
+    encoding: str
+    delimiter: str
+    lines: tuple[tuple[str, ...], ...]
+
+
+def preview_text(
+    path: str | Path,
+    *,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    quote: str = '"',
+    unfit: Sequence[str] = (),
+) -> TextPreview:
+    """The first lines of a text file as they would be read; without an encoding, in the first in which they can be.
+
+    Args:
+        path: the file.
+        encoding: of the file.
+        delimiter: what separates the fields; found out if not given.
+        quote: what surrounds fields.
+        unfit: encodings that need not be tried: further down something does not fit them.
+    """
+    from incrowd.core.errors import DataError
+    from incrowd.sources.delimited import first_lines
+    from incrowd.sources.options import Options
+
+    tried = [encoding] if encoding is not None else [one for one in ENCODINGS if one not in unfit]
+    for one in tried:
+        try:
+            said = None if encoding is None and one == ENCODINGS[0] else one  # a mark of UTF-16 is then believed
+            found, cut, lines = first_lines(Path(path), Options(encoding=said, delimiter=delimiter, quote=quote))
+        except DataError as error:
+            if error.code != "data-encoding" or one == tried[-1]:
+                raise
+        else:
+            return TextPreview(one if found != "utf-16" else found, cut, tuple(tuple(line) for line in lines))
+    raise AssertionError("latin-1 can always be read")
+
+
+def rows_of_people(data: Any, columns: Sequence[str], **reading: Any) -> tuple[tuple[int, int], ...]:
+    """How many people have how many rows, as pairs (rows, people) by rows, if these columns say whose a row is.
+
+    For the publisher's eyes only. Rows that lack the identifier count as those of one person.
+    """
+    from collections import Counter
+
+    from incrowd.sources import open_source
+    from incrowd.sources.distinct import distinct_counts
+
+    return tuple(sorted(Counter(distinct_counts(open_source(data, **reading), columns).tolist()).items()))
 
 
 def find_files(names: Sequence[str]) -> list[Path]:

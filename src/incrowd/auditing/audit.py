@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 from incrowd.auditing.contributions import Contribution, MinimalUniques, contributions, minimal_uniques
 from incrowd.auditing.disclosure import Disclosure, disclosure
 from incrowd.auditing.reidentification import Population, Risks, risks
-from incrowd.auditing.requiring import RuleOutcome, required
+from incrowd.auditing.rules import RuleOutcome, required
 from incrowd.auditing.runs import alike
-from incrowd.auditing.spelling import DEFAULT, Suspect
+from incrowd.auditing.suspects import DEFAULT, Suspect
+from incrowd.core.display import INTERNAL, Showable, Shown, ShownTable
 from incrowd.core.errors import DataError, ParameterError
+from incrowd.core.numbers import number, percent
 from incrowd.histogram import Column, Histogram
 from incrowd.sources.crowds import PeopleInGroups
 from incrowd.sources.observed import natural_order
@@ -36,8 +38,8 @@ class SmallestGroup:
     labels: dict[str, str | None] | None = None
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Showable):
     """What a table satisfies. Holds no value of the table unless that was asked for.
 
     Attributes:
@@ -98,6 +100,23 @@ class Audit:
     def require(self, *rules: str) -> tuple[RuleOutcome, ...]:
         """What it has of what is required, as in ``require("k=5,l=2")``: each with `holds`."""
         return required(self, rules)
+
+    def shown(self) -> Shown:
+        """What it comes to, and which columns do it."""
+        figures = [
+            ("k, the smallest group", number(self.k)),
+            ("records alone in their group", number(self.risks.sample_uniques)),
+            ("records found on average, if all are matched", percent(self.risks.marketer)),
+        ]
+        if self.l_diversity is not None and self.t_closeness is not None:
+            figures += [("distinct ℓ", number(self.l_diversity)), ("t-closeness", number(self.t_closeness, 3))]
+        figures += [(f"belief ratio, {name}", number(ratio, 3)) for name, ratio in self.belief_ratio.items()]
+        return Shown(
+            f"{self.records:,} records in {self.groups:,} groups that look alike in {', '.join(self.quasi)}",
+            tables=(ShownTable(("", ""), figures),),
+            notes=self.notes,
+            internal=INTERNAL,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, by name, for JSON."""
@@ -235,6 +254,20 @@ def _check(
             f"{min(strange)!r} is not among the sensitive attributes.",
             code="parameter-combination",
             remedy="Domains, orders and adversaries are about sensitive attributes.",
+        )
+    unknown = {name for s in suspects for name in s.knowing} - set(sensitive)
+    unknown |= {name for s in suspects for name, _ in s.whom} - set(quasi)
+    if unknown:
+        raise ParameterError(
+            f"An adversary names {min(unknown)!r}, which is no column of the right kind.",
+            code="parameter-combination",
+            remedy="What she is 'knowing' are sensitive attributes; whom it is about ('for') quasi-identifiers tell.",
+        )
+    if any(s.knowing and not ({s.about} if s.about else set(sensitive)) - set(s.knowing) for s in suspects):
+        raise ParameterError(
+            "An adversary knows every sensitive attribute that she is asked about.",
+            code="parameter-combination",
+            remedy="Leave out of 'knowing' what she is to learn.",
         )
 
 

@@ -16,11 +16,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.auditing.grouping import Grouping, Kinds
+from incrowd.auditing.groups import Grouping, Kinds
 from incrowd.auditing.runs import alike
-from incrowd.auditing.spelling import Suspect
+from incrowd.auditing.suspects import Suspect
 from incrowd.core.errors import InternalError, ParameterError
 from incrowd.histogram import Histogram
+from incrowd.sources.observed import run_starts
 from incrowd.theory.beliefs import Adversary, BeliefAudit, DirichletPrior, Predicate, belief_ratio
 from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
 from incrowd.theory.syntactic import (
@@ -65,7 +66,7 @@ class Belief:
         p_in: her belief in the statement given away most, about a member of the worst group.
         p_out: her belief in it if that person were not in the table.
         group: the number of that group, from 1.
-        size: how many records it has.
+        size: how many records it has; of those whom the adversary tells apart in it, if she knows more.
         negated: whether the statement is "not this value".
         statement: the value that it is about, or the name of a group of values; only if values may be shown.
         exact: the ratio before rounding; None for infinity.
@@ -235,11 +236,17 @@ def disclosure(
     t, distances = figure(lambda cells: t_closeness(cells, reference=totals, per_group=True))
     beliefs, ratios = [], []
     for suspect in (s.for_values(len(labels)) for s in suspects if len(labels) > 1):
-        if suspect.about in (None, sensitive):
-            audit, by_kind = _over_blocks(kinds, _beliefs_of(suspect, labels, totals))
+        if suspect.about in (None, sensitive) and sensitive not in suspect.knowing:
+            hers, within = _as_she_sees(histogram, by, sensitive, suspect, groups)
+            seen = kinds if hers is groups else hers.kinds()
+            audit, by_kind = _over_blocks(seen, _beliefs_of(suspect, labels, totals))
             thinkable = [labels[number] for number in suspect.possible(labels)]
-            beliefs.append(_belief(suspect, audit, int(sizes[audit.group]), thinkable, show_values=show_values))
-            ratios.append(by_kind)
+            size = int(hers.sizes[audit.group])
+            audit = replace(audit, group=int(within[audit.group]))
+            beliefs.append(_belief(suspect, audit, size, thinkable, show_values=show_values))
+            by_group = np.ones(len(groups))
+            np.maximum.at(by_group, within, by_kind[seen.of])
+            ratios.append(by_group)
     same = groups.distinct == 1
     absent = labels.index(None) if None in labels else None
     return Disclosure(
@@ -264,6 +271,29 @@ def disclosure(
         worst=_worst(kinds, shares, distances, ratios, labels if show_values else None, worst),
         stubbornness=() if same.any() else _stubbornness(kinds, totals),
     )
+
+
+def _as_she_sees(
+    histogram: Histogram, by: Sequence[str], sensitive: str, suspect: Suspect, groups: Grouping
+) -> tuple[Grouping, NDArray[np.int64]]:
+    """The groups in which an adversary finds people, and for each the number of the audit's group that it lies in."""
+    if not suspect.knowing and not suspect.whom:
+        return groups, np.arange(len(groups))
+    meant = {name: np.array(suspect.meant(name, histogram[name].labels)) for name, _ in suspect.whom}
+    about = np.logical_and.reduce([meant[name][histogram[name].codes] for name in meant] or [np.True_])
+    table = histogram.where(np.broadcast_to(about, len(histogram)))
+    if not len(table):
+        raise ParameterError(
+            f"The adversary {suspect.name!r} is about nobody in the table.",
+            code="parameter-combination",
+            remedy="Write the values of 'for' as in the table.",
+        )
+    found = Grouping.of(table, [*by, *(name for name in suspect.knowing if name not in by)], sensitive)
+    # Both stand in the order of their labels, and what she knows besides comes last.
+    first = run_starts([column.codes[found.starts] for column in found.by[: len(by)]])
+    columns = {column.name: column.codes[groups.starts] for column in groups.by}
+    there = np.logical_and.reduce([meant[name][columns[name]] for name in meant] or [np.ones(len(groups), np.bool_)])
+    return found, np.flatnonzero(there)[np.cumsum(first) - 1]
 
 
 def _stubbornness(kinds: Kinds, totals: Sequence[int]) -> tuple[StubbornnessPoint, ...]:
@@ -368,8 +398,8 @@ def _worst(
     most: int,
 ) -> tuple[WorstGroup, ...]:
     groups, sizes, distinct = kinds.groups, kinds.groups.sizes, kinds.groups.distinct
-    keys = ratios or [shares]
-    order = np.lexsort([-distances[kinds.of], sizes, *(-by_kind[kinds.of] for by_kind in reversed(keys))])[:most]
+    keys = ratios or [shares[kinds.of]]
+    order = np.lexsort([-distances[kinds.of], sizes, *(-each for each in reversed(keys))])[:most]
     found = []
     for group in map(int, order):
         kind = kinds.of[group]
@@ -380,7 +410,7 @@ def _worst(
                 distinct=int(distinct[group]),
                 largest_share=float(shares[kind]),
                 t=float(distances[kind]),
-                ratios=tuple(float(by_kind[kind]) for by_kind in ratios),
+                ratios=tuple(float(by_group[group]) for by_group in ratios),
                 labels=None if labels is None else groups.labels(group),
                 commonest=None if labels is None else _shown(labels[groups.commonest(group)]),
             )

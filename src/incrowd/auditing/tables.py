@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from incrowd.core.errors import ParameterError
+from incrowd.core.progress import Progress, drawing, teller
 
 if TYPE_CHECKING:
     from incrowd.auditing.audit import Audit
     from incrowd.auditing.reidentification import Population
-    from incrowd.auditing.spelling import Suspect
+    from incrowd.auditing.suspects import Suspect
     from incrowd.sources import Source
     from incrowd.sources.observed import Observed
 
 
+@drawing
 def audit(
     data: Any,
     quasi: str | Sequence[str],
@@ -34,7 +36,7 @@ def audit(
     threshold: float = 0.2,
     worst: int = 10,
     show_values: bool = False,
-    progress: Callable[[str, float], None] | None = None,
+    progress: Progress | bool | None = None,
     **reading: Any,
 ) -> Audit:
     """What a table gives away, whoever published it.
@@ -43,7 +45,7 @@ def audit(
         data: a table as in `incrowd.release`; None for one of Spark's catalogue.
         quasi: the columns that others may know of a person: names, or texts with commas between names.
         sensitive: the columns that nobody should learn about a person.
-        adversaries: who is feared, as in ``"II sigma=1000 b=2"``; see `incrowd.auditing.spelling`.
+        adversaries: who is feared, as in ``"II sigma=1000 b=2"``; see `incrowd.auditing.suspects`.
         domains: the values that sensitive columns can have, in their order; otherwise those that occur.
         ordered: sensitive columns whose domain is in order, though it is neither numbers nor dates.
         others_as_quasi: whether, for one sensitive column, the others count as known to others.
@@ -61,14 +63,12 @@ def audit(
             `incrowd.sources.options.Options`.
     """
     from incrowd.auditing import audit as auditing
-    from incrowd.auditing.spelling import DEFAULT, read_adversary
+    from incrowd.auditing.suspects import DEFAULT, read_adversary
     from incrowd.sources import open_source
     from incrowd.sources.crowds import people_in_groups
     from incrowd.sources.observed import count_observed
 
-    def tell(what: str, part: float) -> None:
-        if progress is not None:
-            progress(what, part)
+    tell = teller(progress)
 
     everybody = population is not None or population_table is not None
     if (weights is not None) + (sampling_rate is not None) + everybody > 1:

@@ -28,39 +28,27 @@ DONE, BUG, BAD_INPUT, FAILED = 0, 1, 2, 3
 _QUIET, _NO_PROGRESS = "incrowd.quiet", "incrowd.no-progress"
 
 
-def _noted(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    def note(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
-        context.meta[name] = given
-
-    return note
-
-
 def _asked(name: str) -> bool:
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(name))
 
 
+def _switch(name: str, *flags: str, says: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """An option that no verb sees: what it sets is asked for with `_asked`, and can be set by the environment."""
+
+    def note(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
+        context.meta[name] = given
+
+    variable = name.upper().replace(".", "_").replace("-", "_")
+    return click.option(
+        *flags, is_flag=True, expose_value=False, callback=note, envvar=variable, show_envvar=True, help=says
+    )
+
+
 def json_option(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Gives a verb the options of every verb: `--json`, as `as_json`, `--quiet` and `--no-progress`."""
-    quiet = click.option(
-        "--quiet",
-        "-q",
-        is_flag=True,
-        expose_value=False,
-        callback=_noted(_QUIET),
-        envvar="INCROWD_QUIET",
-        show_envvar=True,
-        help="Print errors and warnings only.",
-    )
-    still = click.option(
-        "--no-progress",
-        is_flag=True,
-        expose_value=False,
-        callback=_noted(_NO_PROGRESS),
-        envvar="INCROWD_NO_PROGRESS",
-        show_envvar=True,
-        help="Draw no progress bar.",
-    )
+    quiet = _switch(_QUIET, "--quiet", "-q", says="Print errors and warnings only.")
+    still = _switch(_NO_PROGRESS, "--no-progress", says="Draw no progress bar.")
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
     return as_json(quiet(still(verb)))
 
@@ -69,7 +57,6 @@ class FileName(click.Path):
     """A path that some file or folder could have."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, if it is one."""
         from incrowd import api
 
         return super().convert(os.fspath(api.named(value)), param, ctx)
@@ -79,7 +66,6 @@ class FolderName(FileName):
     """A path that a new folder could have."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, if it is one."""
         if value == "-":
             self.fail(
                 "a folder cannot be written to standard output; name a folder (./- if that is its name).", param, ctx
@@ -91,7 +77,6 @@ class PolicyFile(FileName):
     """The file of a policy, or the policy that comes on standard input, if `-` stands there."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The path, or the policy."""
         if value != "-":
             return super().convert(value, param, ctx)
         from incrowd.api import pages
@@ -229,7 +214,6 @@ class Output(io.TextIOWrapper):
     """Standard output that prints any text, and says of itself when it fails."""
 
     def write(self, text: str) -> int:
-        """Print."""
         try:
             return super().write(text)
         except OSError as error:
@@ -331,13 +315,10 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
     if not sys.stderr.isatty() or _asked(_QUIET) or _asked(_NO_PROGRESS):
         yield lambda _what, _part: None
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from incrowd.core.progress import terminal_bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=1.0)
-        yield lambda what, part: bar.update(task, description=what, completed=part)
+    with terminal_bar() as tell:
+        yield tell
 
 
 def plain(value: Any) -> Any:

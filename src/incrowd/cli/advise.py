@@ -30,6 +30,12 @@ _SHOWN = 15
     metavar="SHARE",
     help="Choose one alternative within the promise, with this share of ε; scores nothing for you to see.",
 )
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="For how long alternatives are tried, 180 if not given; the one that is under way is finished.",
+)
 @click.option("--all", "everything", is_flag=True, help="Show every alternative, also those that cannot be done.")
 @counts_by_policy
 @json_option
@@ -38,6 +44,7 @@ def advise(
     data: str | None,
     plot: str | None,
     privately: float | None,
+    time_limit: float | None,
     everything: bool,
     reading: dict[str, Any],
     as_json: bool,
@@ -65,7 +72,7 @@ def advise(
         emit(asdict(chosen), as_json=as_json, render=lambda console: _show_chosen(console, chosen))
         return
     with progress_bar() as tell:
-        found = api.advise(policy, data, progress=tell, **reading)
+        found = api.advise(policy, data, time_limit=time_limit, progress=tell, **reading)
     if plot:
         api.save_chart(found, plot)
     emit(
@@ -78,7 +85,8 @@ def advise(
 def _show_chosen(console: Console, chosen: PrivateChoice) -> None:
     console.print(
         f"Chosen privately among {len(chosen.candidates)}: [bold]{safe(chosen.change)}[/]. That has cost ε = "
-        f"{as_given(chosen.epsilon)}, and ε = {as_given(chosen.left)} is left for the release. In the policy:",
+        f"{as_given(chosen.epsilon)}, and ε = {as_given(chosen.left)} is left for the release, which promises both "
+        "together. In the policy:",
         soft_wrap=True,
     )
     for line in chosen.lines.splitlines():

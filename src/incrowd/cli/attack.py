@@ -33,13 +33,16 @@ def attack(name: str | None, as_json: bool) -> None:
         emit({"attacks": list(names)}, as_json=as_json, render=lambda console: console.print("\n".join(names)))
         return
     shown = api.attack(name)
-    emit(asdict(shown), as_json=as_json, render=lambda console: _show(console, shown))
+    told = {key: value for key, value in asdict(shown).items() if key != "pictures"}
+    emit(told, as_json=as_json, render=lambda console: _show(console, shown))
 
 
 def _show(console: Console, attack: Attack) -> None:
     console.print(f"[bold]{attack.title}[/]")
     for step in attack.story:
         console.print(f"  {step}")
+    console.print(f"[bold]{'knows':>9}[/]  {attack.knows}")
+    console.print(f"[bold]{'sees':>9}[/]  {attack.sees} {attack.drawn}")
     for heading, finding in (("claimed", attack.claim), ("observed", attack.observed), ("safe", attack.safe)):
         console.print(f"[bold]{heading:>9}[/]  {finding.value:.4g}  {finding.text}")
     console.print(attack.lesson)

@@ -83,7 +83,8 @@ def audit(
       "III shape=table"        the shares of the whole table, never revised; also uniform, or 2,3
     each also with b=2 (records she knows), about=COLUMN, and what she must not learn: predicates=values, negations,
     subsets, or groups of values such as lungs:flu+asthma or high:50000..; not=flu+asthma (what she knows a person does
-    not have). I and III also with or-less-stubborn.
+    not have); knowing=COLUMN+COLUMN (sensitive columns that she knows of people); for=sex:f,age:20..29 (the people whom
+    it is about). I and III also with or-less-stubborn.
     Without any: "III shape=table" and "II sigma=1000".
 
     What can be required: k, l, entropy_l (at least), t, alpha, beta, delta, risk, mean_risk, alone (at most).

@@ -17,7 +17,11 @@ from incrowd.cli._shell import emit, file_name, folder_name, json_option, safe
 )
 @click.option("--seed", type=click.IntRange(0), help="The same seed gives the same table; by chance if not given.")
 @click.option(
-    "-o", "--output", type=file_name, required=True, help="FILE.parquet or .csv, which must not exist; - prints CSV."
+    "-o",
+    "--output",
+    type=file_name,
+    required=True,
+    help="FILE.parquet, .csv, .arrow, .sav, .dta or .xlsx, which must not exist; - prints CSV.",
 )
 @json_option
 def combine(folder: str, rows: int | None, seed: int | None, output: str, as_json: bool) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     help="For randomised releases: the unbiased numbers alone, or the likeliest ones too.",
 )
 @click.option("--mean", help="A column of numbers whose mean is wanted in each group.")
+@click.option("--sum", "sum_of", help="A column of numbers whose sum is wanted in each group, of a plain sample.")
 @click.option(
     "--total",
     type=click.IntRange(0),
@@ -36,7 +37,13 @@ if TYPE_CHECKING:
 )
 @json_option
 def estimate(
-    folder: str, by: tuple[str, ...], method: str | None, mean: str | None, total: int | None, as_json: bool
+    folder: str,
+    by: tuple[str, ...],
+    method: str | None,
+    mean: str | None,
+    sum_of: str | None,
+    total: int | None,
+    as_json: bool,
 ) -> None:
     """A cross-tabulation of the population from a release, with 95% intervals.
 
@@ -57,7 +64,7 @@ def estimate(
     from incrowd import api
 
     names = by if len(by) > 1 else [name.strip() for name in by[0].split(",") if name.strip()]
-    table = api.estimate(folder, names, method=method, mean=mean, total=total)
+    table = api.estimate(folder, names, method=method, mean=mean, sum_of=sum_of, total=total)
     emit(asdict(table), as_json=as_json, render=lambda console: _show(console, table))
 
 

@@ -40,6 +40,8 @@ def init(
     Files beside DATA are used: hierarchies (adult_hierarchy_age.csv for the column age of adult.csv) and a code book
     (adult_codebook.csv). Of a wide table, as many columns are proposed as it carries; the others are there as drop.
 
+    A Data Package beside DATA (datapackage.json) says what columns are called and may hold; it can be named as DATA.
+
     DATA is a CSV, Parquet, JSON-lines or SQLite file, a pattern like 'parts/*.parquet', or a database's address. With
     --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue.
 

@@ -28,7 +28,6 @@ class Planners(click.Group):
         return sorted(api.planners())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The command of one."""
         from incrowd import api
 
         planner = api.planners().get(cmd_name)

@@ -59,6 +59,12 @@ _UNCONFIRMED = "unconfirmed"
     is_flag=True,
     help="The first release of the dataset: set its budget, in a ledger that is made if there is none.",
 )
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["parquet", "csv", "arrow", "sav", "dta", "xlsx"]),
+    help="The format of the table, if not the one that the policy names: sav is SPSS, dta Stata, xlsx Excel.",
+)
 @json_option
 def release(
     policy: str,
@@ -71,15 +77,16 @@ def release(
     write_with: str,
     rehearse: bool,
     new_ledger: bool,
+    output: str | None,
     as_json: bool,
 ) -> None:
     """Publish a table as its policy says: the release, its certificate and a report.
 
-    The folder holds what may be passed on: the table, certificate.json and report.html. Beside it, in FOLDER.internal,
-    is what only the publisher may see. Both appear complete or not at all.
+    The folder holds what may be passed on: the table, certificate.json, report.html, and datapackage.json for data
+    catalogues. Beside it, in FOLDER.internal, is what only the publisher may see. Both appear complete or not at all.
 
     A draft of `incrowd init` is refused until a person has confirmed what is marked in it. --rehearse shows what would
-    come out all the same: nothing is charged, and the certificate, the report and each file's name say that it is void.
+    come out even so: nothing is charged, and the certificate, the report and each file's name say that it is void.
 
     \b
     incrowd release census.yaml -o census-2026
@@ -98,6 +105,7 @@ def release(
             write_with=write_with,
             rehearse=rehearse,
             new_ledger=new_ledger,
+            output=output,
             progress=tell,
             warn=_warn,
             **reading,
@@ -246,5 +254,7 @@ def show(console: Console, results: list[dict[str, Any]], *, empty: bool, told: 
         _verdict(console, result, told)
     if empty:
         console.print("It is empty: nothing could be published. The report says what would help.", soft_wrap=True)
+    if results[0]["guarantee"]["void"] is not None:
+        return
     where = shlex.quote(str(Path(results[0]["release"]).parent))
     console.print(f"Anyone can check it: incrowd verify {safe(where)}", soft_wrap=True)

@@ -14,10 +14,13 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from incrowd.comparison.contenders import CONTENDERS, Contender
 from incrowd.comparison.workload import Errors, Workload
+from incrowd.core.display import INTERNAL, Picture, Showable, Shown, ShownTable, picture
 from incrowd.core.errors import GuaranteeError, ParameterError
+from incrowd.core.numbers import as_given, number
 from incrowd.histogram import Histogram
 from incrowd.randomness import RandomSource
 
@@ -75,8 +78,8 @@ class ComparedFigure:
     refused: str | None = None
 
 
-@dataclass(frozen=True)
-class Compared:
+@dataclass(frozen=True, repr=False)
+class Compared(Showable):
     """A comparison. For the publisher's eyes only.
 
     Attributes:
@@ -100,6 +103,29 @@ class Compared:
     figures: tuple[ComparedFigure, ...]
     differences: tuple[str, ...]
     units: str = UNITS
+
+    def shown(self) -> Shown:
+        """The error of each way to publish, by ε."""
+        rows = [
+            (one.mechanism, one.settings or one.refused or "", as_given(one.epsilon), _error(one.absolute))
+            for one in self.figures
+        ]
+        return Shown(
+            f"{self.records:,} records, {self.marginals} counts of one or two of {len(self.columns)} columns",
+            tables=(ShownTable(("", "settings", "ε", "Σ|x−y|/records"), rows, words=2),),
+            notes=(self.units, *self.differences),
+            internal=INTERNAL,
+        )
+
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """The errors as a picture, which a notebook shows; with a path, saved as SVG."""
+        from incrowd.comparison.chart import draw
+
+        return picture(draw(self), path)
+
+
+def _error(error: float | None) -> str:
+    return "—" if error is None else number(error, 3)
 
 
 def compare(
@@ -138,9 +164,9 @@ def compare(
     bits = RandomSource() if source is None else source
     figures = []
     tasks = [(contender, epsilon) for contender in CONTENDERS for epsilon in sorted(set(epsilons))]
-    for number, (contender, epsilon) in enumerate(tasks):
+    for place, (contender, epsilon) in enumerate(tasks):
         if progress is not None:
-            progress(contender.name, number / len(tasks))
+            progress(contender.name, place / len(tasks))
         figures.append(_figure(contender, varying, workload, epsilon, delta, runs, bits))
     return Compared(
         columns=varying.names,

@@ -11,22 +11,24 @@ does not cover it. Mechanisms that choose by themselves, privately, pay for that
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from incrowd.comparison.rehearsed import rehearsed
+from incrowd.core.display import INTERNAL, Picture, Showable, Shown, ShownTable, picture
 from incrowd.core.errors import IncrowdError, PolicyError
-from incrowd.core.numbers import as_given, number
+from incrowd.core.numbers import as_given, number, per_mille
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
-from incrowd.marginals import Marginals
-from incrowd.mechanisms.registry import MECHANISMS, require_countable
+from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.recoding.fidelity import Names, Told, fidelity, sets_of_columns
+from incrowd.recoding.fidelity import TrueCounts
 
 LOOKS = (
     "Choosing by these numbers looks at the table, and no promise covers that choice. Decide before you look where you "
@@ -42,6 +44,8 @@ _WITHOUT = (1.0, 1e-6)  # ε and δ, where the policy has none
 _FACTORS = (0.5, 2.0, 5.0)  # of ε
 _BEST = 3
 _LEAST_GAIN = 0.002  # of the score; less is noise
+TIME_LIMIT = 180.0
+"""For how many seconds alternatives are begun, if nobody says."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +78,8 @@ class Alternative:
         return math.fsum(self.scores) / len(self.scores) if self.scores else -1.0
 
 
-@dataclass(frozen=True)
-class Advised:
+@dataclass(frozen=True, repr=False)
+class Advised(Showable):
     """What a policy gives and what others would. For the publisher's eyes only.
 
     Attributes:
@@ -96,6 +100,33 @@ class Advised:
     records: int
     notes: tuple[str, ...] = (LOOKS,)
 
+    def shown(self) -> Shown:
+        """The policy as it is, and what changes would give, the best first."""
+        rows = [
+            (one.change, one.promise or one.refused or "", *(per_mille(s) for s in one.scores or ()))
+            for one in (self.current, *self.alternatives)
+        ]
+        width = max(map(len, rows))
+        return Shown(
+            f"{self.records:,} records of {', '.join(self.columns)}",
+            tuple(f"{place}. {one.change}: {one.lines}" for place, one in enumerate(self.best, start=1)),
+            (
+                ShownTable(
+                    ("change", "promise", "one column", "two", "three")[:width],
+                    [(*row, *[""] * (width - len(row))) for row in rows],
+                    words=2,
+                ),
+            ),
+            self.notes,
+            internal=INTERNAL,
+        )
+
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """Promises and errors as a picture, which a notebook shows; with a path, saved as SVG."""
+        from incrowd.comparison.chart import draw_advice
+
+        return picture(draw_advice(self), path)
+
 
 Places = Mapping[tuple[str, ...], Any]
 """What a policy says instead: by its places, None for nothing."""
@@ -111,7 +142,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class _Tried:
+class Tried:
     """A policy that was carried out: what came of it, the levels that it shows, and (ε, δ) to compare others at."""
 
     found: Alternative
@@ -123,14 +154,16 @@ def advise(
     policy: Policy,
     count: Callable[[Policy, Sequence[CodedAttribute]], Histogram],
     *,
+    time_limit: float = TIME_LIMIT,
     source: RandomSource | None = None,
     progress: Callable[[str, float], None] | None = None,
 ) -> Advised:
-    """Carry out a policy and what lies around it.
+    """Carry out a policy and what lies around it, until the time is up.
 
     Args:
         policy: with a section `release`.
         count: counts the table that the policy is about.
+        time_limit: for how many seconds alternatives are begun; those that are left are named in a note.
         source: the random bits; secret ones if not given.
         progress: called with what is being done and the part of it that is done.
     """
@@ -138,28 +171,43 @@ def advise(
         raise PolicyError(
             "The policy does not say how to release.", code="policy-invalid", remedy="Give it a section 'release'."
         )
+    begun = time.monotonic()
     attributes = codings(policy)
     table, bits = count(policy, attributes), source or RandomSource()
-    truth = counted_once(table)
-    tried = _carried_out(policy, Change("as it is", {}), table, truth, bits)
+    truth = TrueCounts.of(table)
+    tried = carried_out(policy, Change("as it is", {}), table, truth, bits)
     current = tried.found
-    changes = list(_changes(policy, attributes, tried, table))
-    found = []
-    for place, change in enumerate(changes):
+    changes = list(changes_around(policy, attributes, tried, table))
+    found: list[Alternative] = []
+    while len(found) < len(changes) and time.monotonic() - begun < time_limit:
+        change = changes[len(found)]
         if progress is not None:
-            progress(change.words, place / len(changes))
-        found.append(_carried_out(policy, change, table, truth, bits).found)
+            progress(change.words, len(found) / len(changes))
+        found.append(carried_out(policy, change, table, truth, bits).found)
+    left = [change.words for change in changes[len(found) :]]
     found.sort(key=lambda alternative: -alternative.score)
-    control = fidelity(truth, _evenly(table))
     return Advised(
         current=current,
         alternatives=tuple(found),
         best=tuple(_best(current, found)),
-        control=tuple(one.control for one in control),
+        control=truth.control(),
         columns=table.names,
         records=table.total,
-        notes=(LOOKS,) if tried.promise else (LOOKS, _NO_EPSILON),
+        notes=(LOOKS, *(() if tried.promise else (_NO_EPSILON,)), *_limits(truth, left, time_limit)),
     )
+
+
+def _limits(truth: TrueCounts, left: Sequence[str], time_limit: float) -> Iterator[str]:
+    """What was not looked at."""
+    looked = zip(("single columns", "pairs", "triples"), truth.counts, truth.possible, strict=False)
+    fewer = [f"{len(sets):,} of {possible:,} {what}" for what, sets, possible in looked if len(sets) < possible]
+    if fewer:
+        yield f"Scores are of {' and '.join(fewer)} of columns, picked without looking at the values."
+    if left:
+        yield (
+            f"The time was up after {number(time_limit, 3)} seconds. Not tried: {', '.join(left)}. A longer time limit "
+            "(--time-limit, time_limit) leaves time for them."
+        )
 
 
 def _best(current: Alternative, found: Sequence[Alternative]) -> Iterator[Alternative]:
@@ -181,18 +229,39 @@ def _best(current: Alternative, found: Sequence[Alternative]) -> Iterator[Altern
 # --- what could be otherwise ------------------------------------------------------------------------------------------
 
 
-def _changes(policy: Policy, attributes: Sequence[CodedAttribute], tried: _Tried, table: Histogram) -> Iterator[Change]:
-    section = policy.release
-    assert section is not None  # noqa: S101 - asked before
-    if len(attributes) > 1:
-        for a in attributes:
-            yield Change(f"drop {a.name}", {("attributes", a.name): {"role": "drop"}})
+def changes_around(
+    policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried, table: Histogram
+) -> Iterator[Change]:
+    """What could be otherwise in a policy: a level, a parameter, another mechanism, a column less.
+
+    One of each kind comes after the other, since there may not be time for all.
+    """
+    kinds = (
+        _other_levels(policy, attributes, tried),
+        _other_settings(policy),
+        _other_mechanisms(policy, attributes, tried, table),
+        _fewer_columns(attributes),
+    )
+    return (change for change in chain.from_iterable(zip_longest(*kinds)) if change is not None)
+
+
+def _fewer_columns(attributes: Sequence[CodedAttribute]) -> Iterator[Change]:
+    for a in attributes if len(attributes) > 1 else ():
+        yield Change(f"drop {a.name}", {("attributes", a.name, "role"): "drop"})
+
+
+def _other_levels(policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried) -> Iterator[Change]:
     for a in attributes:
         level = tried.levels.get(a.name, policy.attributes[a.name].level)  # as it is fixed, or was chosen
         for step, word in () if level is None else ((-1, "finer"), (1, "coarser")):
             if level is not None and 0 <= level + step <= a.hierarchy.height:
                 there: tuple[str, ...] = ("attributes", a.name, "level")
                 yield Change(f"{a.name} {word}, at level {level + step}", {there: level + step})
+
+
+def _other_settings(policy: Policy) -> Iterator[Change]:
+    section = policy.release
+    assert section is not None  # noqa: S101 - asked before
     mechanism = MECHANISMS[section.mechanism]
     epsilon: float | None = section.model_dump().get("epsilon")
     for factor in () if epsilon is None else _FACTORS:
@@ -201,11 +270,10 @@ def _changes(policy: Policy, attributes: Sequence[CodedAttribute], tried: _Tried
     for weaker, others in ((False, mechanism.variations(section)), (True, mechanism.weaker(section))):
         for keys in others:
             yield Change(_in_words(keys), {("release", key): value for key, value in keys.items()}, weaker)
-    yield from _other_mechanisms(policy, attributes, tried, table)
 
 
 def _other_mechanisms(
-    policy: Policy, attributes: Sequence[CodedAttribute], tried: _Tried, table: Histogram
+    policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried, table: Histogram
 ) -> Iterator[Change]:
     """All of them at a promise of the same ε and δ, each in its own notion.
 
@@ -222,11 +290,22 @@ def _other_mechanisms(
                 for a, size in zip(attributes, sizes, strict=True):
                     level = None if other.chooses else shown[a.name]
                     if size == 1 and not other.chooses:  # hidden, it tells nothing
-                        places["attributes", a.name] = {"role": "drop"}
+                        places["attributes", a.name, "role"] = "drop"
                     elif policy.attributes[a.name].level != level:
                         places["attributes", a.name, "level"] = level
                 told = {key: value for key, value in content.items() if key not in ("epsilon", "delta")}
                 yield Change(_in_words(told, between=": "), places)
+
+
+def switched(
+    policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried, table: Histogram, mechanism: str
+) -> Places:
+    """What a policy says for another mechanism to promise the same as it does now, or to begin with if none can."""
+    for change in _other_mechanisms(policy, attributes, tried, table):
+        if change.places["release",]["mechanism"] == mechanism:
+            return change.places
+    start: dict[tuple[str, ...], Any] = {("release",): {"mechanism": mechanism, **MECHANISMS[mechanism].start}}
+    return start | {("attributes", a.name, "level"): None for a in attributes if policy.attributes[a.name].level}
 
 
 def _in_words(content: Mapping[str, Any], between: str = " = ") -> str:
@@ -243,53 +322,18 @@ def _in_words(content: Mapping[str, Any], between: str = " = ") -> str:
 # --- what comes of it -------------------------------------------------------------------------------------------------
 
 
-def _carried_out(policy: Policy, change: Change, table: Histogram, truth: Marginals, source: RandomSource) -> _Tried:
+def carried_out(policy: Policy, change: Change, table: Histogram, truth: TrueCounts, source: RandomSource) -> Tried:
     """A release, its score, the levels that it shows, and its promise."""
     words, places = change.words, change.places
     name = "" if policy.release is None else policy.release.mechanism
     try:
         other = policy.changed(places)
-        if other.release is None:
-            raise PolicyError("The policy does not say how to release.", code="policy-invalid")
-        name = other.release.mechanism
-        require_countable(other)
-        mechanism, attributes = MECHANISMS[name], codings(other)
-        settings = mechanism.settle(other, attributes, 1)
-        part = table.project([a.name for a in attributes])
-        settings, prepared = mechanism.prepare(settings, part, lambda _what, _part: None)
-        made = mechanism.draw(settings, prepared, source)
-        told = _of_all(table, mechanism.told(settings, made), part.names)
-        scores = tuple(one.score for one in fidelity(truth, told))
+        name = name if other.release is None else other.release.mechanism
+        seen = rehearsed(other, table, source)
+        scores = truth.scores(seen.told)
     except IncrowdError as error:
-        return _Tried(
+        return Tried(
             Alternative(words, policy.lines(places), name, refused=error.message, weaker=change.weaker), {}, None
         )
-    promise = made.statement.promise
-    epsilon = promise.document().get("epsilon") if "differential" in promise.notion else None
-    found = Alternative(words, policy.lines(places), name, epsilon, promise.in_words, scores, weaker=change.weaker)
-    return _Tried(found, made.levels, mechanism.compared_at(promise))
-
-
-def counted_once(table: Histogram, most: int = 3) -> Marginals:
-    """The true counts by all sets of columns that are scored: every alternative is held against them."""
-    sets = [names for size in range(1, most + 1) for names in sets_of_columns(table, size)]
-    return Marginals(table.columns, tuple(table.project(names) for names in sets))
-
-
-def _of_all(table: Histogram, told: Told, published: Sequence[str]) -> Told:
-    """What is told of all columns, also of those that are not published: of these, that every value is as likely."""
-
-    def all_told(names: Names) -> np.ndarray:
-        known = tuple(name for name in names if name in published)
-        counts = told(known) if known else np.array(float(table.total))
-        for axis, name in enumerate(names):
-            if name not in published:
-                size = len(table[name].labels)
-                counts = np.repeat(np.expand_dims(counts / size, axis), size, axis=axis)
-        return counts
-
-    return all_told
-
-
-def _evenly(table: Histogram) -> Told:
-    return _of_all(table, lambda _: np.array(float(table.total)), ())
+    found = Alternative(words, policy.lines(places), name, seen.epsilon, seen.promise, scores, weaker=change.weaker)
+    return Tried(found, seen.made.levels, seen.mechanism.compared_at(seen.made.statement.promise))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from incrowd.comparison import Compared
 from incrowd.comparison.advice import Advised
 from incrowd.core.numbers import number
@@ -53,4 +56,26 @@ def draw_advice(advised: Advised) -> str:
         "error of counts of 1 to 3 columns",
         dots,
         ("one-way tables alone", control),
+    )
+
+
+def draw_explored(points: Sequence[Mapping[str, Any]], control: Sequence[float]) -> str:
+    """The moves that were made: promise across, error upwards; each dot can be chosen by its key."""
+    dots = [
+        Dot(
+            one["epsilon"],
+            1 - one["score"],
+            one["mechanism"],
+            f"{one['words']}: error {number(1 - one['score'], 2)}",
+            one["name"],
+            one["key"],
+        )
+        for one in points
+    ]
+    return scatter(
+        "INTERNAL: what was tried, and the policy as it is now",
+        "ε, a weaker promise to the right",
+        f"error of counts of 1 to {len(control)} columns",
+        dots,
+        ("one-way tables alone", 1 - sum(control) / len(control)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,17 @@ from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.base import AnyMechanism, ComparedAs
 from incrowd.mechanisms.registry import MECHANISMS
+from incrowd.noise import DiscreteLaplace, laplace
+from incrowd.noise import draw as drawn_by
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import Names, dense
 
 NOISY_CELLS = 20_000
 """A histogram of all possible cells is made noisy as a whole up to this size; beyond, the counts that are asked for."""
+
+WIDE = 2**-10
+"""The ε of a count below which its noise is drawn one by one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +111,15 @@ def _geometric(table: Histogram, workload: Workload, epsilon: float, delta: floa
     if table.domain_size <= NOISY_CELLS:
         whole = dense(table, table.names).astype(np.int64)
 
-        def draw(source: RandomSource) -> Marginals:  # noqa: ARG001 - OpenDP has bits of its own
-            noisy = noise(whole, epsilon)
+        def draw_all(source: RandomSource) -> Marginals:
+            noisy = noise(source, whole, epsilon)
             return {names: _summed(noisy, table.names, names) for names in workload.truth}
 
-        return ReadyContender(f"noise on each of {table.domain_size:,} cells", draw)
+        return ReadyContender(f"noise on each of {table.domain_size:,} cells", draw_all)
     share = epsilon / len(workload.truth)
 
-    def draw_each(source: RandomSource) -> Marginals:  # noqa: ARG001
-        return {names: noise(truth.astype(np.int64), share) for names, truth in workload.truth.items()}
+    def draw_each(source: RandomSource) -> Marginals:
+        return {names: noise(source, truth.astype(np.int64), share) for names, truth in workload.truth.items()}
 
     return ReadyContender(f"ε/{len(workload.truth)} for each of the counts asked for", draw_each)
 
@@ -123,23 +129,17 @@ def _summed(cells: Floats, all_names: Names, names: Names) -> Floats:
     return np.asarray(cells.sum(axis=tuple(i for i, name in enumerate(all_names) if name not in names)))
 
 
-def noise(counts: NDArray[np.int64], epsilon: float) -> Floats:
-    """The counts with geometric noise, ε-DP for adding or removing one record; drawn exactly, by OpenDP."""
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-    from opendp.mod import enable_features
+def noise(source: RandomSource, counts: NDArray[np.int64], epsilon: float) -> Floats:
+    """The counts with geometric noise, ε-DP for adding or removing one record; drawn exactly.
 
-    enable_features("contrib")
-    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
-    scale = 1.0 / epsilon
-    while True:
-        measurement = make_laplace(*space, scale=scale)
-        # The library's own account of what this costs, with its own outward rounding, has the last word.
-        if measurement.map(1) <= epsilon:  # type: ignore[no-untyped-call]
-            break
-        scale = math.nextafter(scale * (1 + 1e-12), math.inf)
-    return np.array(measurement(counts.ravel()), dtype=np.float64).reshape(counts.shape)
+    Very wide noise is a little wider still: its scale is a whole number then.
+    """
+    drawn = (
+        laplace(source, math.ceil(1 / Fraction(epsilon)), counts.size)
+        if epsilon < WIDE
+        else drawn_by(source, DiscreteLaplace(Fraction(epsilon)), counts.size)
+    )
+    return (counts + drawn.reshape(counts.shape)).astype(np.float64)
 
 
 CONTENDERS = (

@@ -11,19 +11,23 @@ leaves out has weight 0 and joins cells, as at the top of its hierarchy.
 than its own table's largest step times the largest weight. The largest of these over all candidates, times the rows
 that one person may have, is used for all. So a noisy maximum is ε₁-DP for adding or removing a person. The chosen
 release is (ε₂, δ)-DP whichever it is, and ε₁ + ε₂ is the policy's ε: adaptive composition gives the policy's promise
-for both.
+for both. The chosen policy keeps that ε and says ε₁ (`policy_epsilon`), so that the certificate promises the sum; the
+ledger is charged with ε₁ now and with the rest by the release.
 
 Of other mechanisms no score is known here whose sensitivity is proved and that ranks them: they are refused.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from incrowd.comparison.advice import Change, Places
+from incrowd.core.display import Showable
 from incrowd.core.errors import IncrowdError, ParameterError, PolicyError, UnreachableError
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
@@ -35,19 +39,20 @@ from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
 from incrowd.policy import Policy
 from incrowd.recoding.choice import noisy_max
 from incrowd.recoding.quality import WEIGHT_ONE, SurvivalTable, require_scorable
-from incrowd.releases.charging import Purse
+from incrowd.releases.purse import Purse
+from incrowd.theory._groups import float_above
 from incrowd.theory._numbers import require_between
 from incrowd.theory.crowd import left_after
 from incrowd.theory.profile import Relation
 
 
-@dataclass(frozen=True)
-class PrivateChoice:
+@dataclass(frozen=True, repr=False)
+class PrivateChoice(Showable):
     """A policy that was chosen privately among several. All of it may be published.
 
     Attributes:
         change: what differs from the policy as it was, in words.
-        lines: what to write into the policy: the change, and the ε that is left.
+        lines: what to write into the policy: the change, and what of ε it has cost.
         candidates: what there was to choose from, in words.
         epsilon: what the choice has cost.
         left: what is left of ε for the release.
@@ -92,26 +97,35 @@ def choose_policy(
     policy.require_confirmed()  # of a draft, what can be chosen was read off the table
     section = _section(policy)
     epsilon = share * section.epsilon
-    left = left_after(section.epsilon, epsilon)
+    spent = float_above(Fraction(section.policy_epsilon) + Fraction(epsilon))  # with what was chosen before
+    left = left_after(section.epsilon, spent)
+    paid: Places = {("release", "policy_epsilon"): spent}
+    if math.fsum(section.beside) + epsilon >= section.epsilon:
+        raise _nothing_left()
     purse = Purse(policy, new_ledger=False, rehearse=False)
     attributes = codings(policy)
-    found = candidates(policy.changed({("release", "epsilon"): left}), attributes)
+    found = candidates(policy.changed(paid), attributes)
     if not found:
-        raise UnreachableError(
-            "With what is left of ε, none of the policies to choose from keeps its promise.",
-            code="unreachable",
-            remedy="Give the choice a smaller share.",
-        )
+        raise _nothing_left()
     table = count(policy, attributes)
     require_scorable(table.total)
     ranked, sensitivity = scored(found, attributes, table, policy.rows_per_person)
     charged = purse.charge(Point(epsilon, 0.0, Relation.ADD_REMOVE), 1, "a private choice of the policy")
     with charged.explained():
         chosen = found[noisy_max(ranked, sensitivity, epsilon)].change
-        lines = policy.lines({**chosen.places, ("release", "epsilon"): left})
+        places = {**chosen.places, **paid}
+        lines = policy.lines(places)
         if charged.ledger is not None:
-            charged.ledger.settle(charged.entry_id, policy.changed(chosen.places).digest())
+            charged.ledger.settle(charged.entry_id, policy.changed(places).digest())
     return PrivateChoice(chosen.words, lines, tuple(one.change.words for one in found), epsilon, left)
+
+
+def _nothing_left() -> UnreachableError:
+    return UnreachableError(
+        "With what is left of ε, none of the policies to choose from keeps its promise.",
+        code="unreachable",
+        remedy="Give the choice a smaller share.",
+    )
 
 
 def _section(policy: Policy) -> SampledCrowd:

@@ -8,6 +8,7 @@
     │   ├── PolicyError         the policy file
     │   ├── HierarchyError      a hierarchy of values
     │   └── DataError           the table itself
+    │       └── MissingLibraryError: what reads or writes it is not installed
     ├── GuaranteeError          exit 3: what was asked for cannot be promised
     │   ├── UnreachableError    no parameters within the limits reach it
     │   ├── BudgetError         it would overspend, or reuse a sample
@@ -21,6 +22,7 @@ number are enough to find them, and a log is not a place for personal data.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -71,7 +73,7 @@ CODES: Mapping[str, str] = {
     "engine-unavailable": "The engine that is to read a table is not installed, or its cluster cannot be reached.",
     "data-connection": "A database cannot be reached, or does not let the user in.",
     "executors-unfit": "The executors of a cluster have no such incrowd, or cannot write to the folder of a release.",
-    "engine-missing": "The package that reads tables of such a kind is not installed.",
+    "engine-missing": "The package that reads or writes tables of such a kind is not installed.",
     "column-unknown": "A table has no column of that name.",
     "column-type": "A column's type can never hold the values of its declared domain.",
     "values-outside-domain": "Records hold values outside the declared domain of a column.",
@@ -93,6 +95,7 @@ CODES: Mapping[str, str] = {
     "output-unwritable": "A result could not be written there, or several copies could not appear at once.",
     "file-name": "A name that no file can have: empty, too long, or with a character that the system refuses.",
     "output-exists": "A file that would be written exists already.",
+    "output-inexact": "The release cannot be written in that format exactly: a limit of the format is exceeded.",
     "output-format": "The name of a file to be written does not end in a format that incrowd writes.",
     # the ledger
     "ledger-unavailable": "The ledger cannot be opened or written, or other processes keep it locked.",
@@ -123,6 +126,7 @@ CODES: Mapping[str, str] = {
     # the studio
     "path-outside": "A path leads out of the folders that the studio was given.",
     "request-refused": "A request to the studio comes from elsewhere, or without the right to ask.",
+    "studio-busy": "The studio works on as much as it can, and as much waits for it already.",
     "studio-missing": "The packages that the studio needs are not installed.",
     # certificates
     "key-unreadable": "A key file is missing or is not an Ed25519 key in PEM form.",
@@ -165,7 +169,8 @@ class IncrowdError(Exception):
         self.details = dict(details or {})
 
     def __str__(self) -> str:
-        return f"{self.message} {self.remedy}".rstrip()
+        """In Python's words: what the command line prints is built of `message` and `remedy` as they are."""
+        return _OPTION.sub(_argument, f"{self.message} {self.remedy}".rstrip())
 
     def to_dict(self) -> dict[str, Any]:
         """The one shape in which an error leaves the program, on every interface."""
@@ -176,6 +181,22 @@ class IncrowdError(Exception):
 def notes_of(error: BaseException) -> tuple[str, ...]:
     """What was found out about an exception on its way: that a ledger was charged before, say."""
     return tuple(getattr(error, "__notes__", ()))
+
+
+# A command that is quoted whole stays a command.
+_OPTION = re.compile(r"`incrowd [^`]*`|(?<!\S)\(?--(?P<name>[a-z][a-z-]*)(?:=(?P<value>[\w-]+))?")
+_FLAGS = frozenset({"fewer", "new_ledger", "rehearse", "show_values"})
+_ARGUMENTS = {"format": "output"}
+
+
+def _argument(option: re.Match[str]) -> str:
+    """An option of the command line as the argument of the function that it stands for."""
+    if option["name"] is None:
+        return option[0]
+    name = option["name"].replace("-", "_")
+    name = _ARGUMENTS.get(name, name)
+    value = f"={option['value']!r}" if option["value"] else "=True" if name in _FLAGS else ""
+    return f"{'(' if option[0].startswith('(') else ''}`{name}{value}`"
 
 
 class InputError(IncrowdError):
@@ -198,6 +219,10 @@ class HierarchyError(InputError):
 
 class DataError(InputError):
     """The table cannot be read, or holds what the policy does not allow."""
+
+
+class MissingLibraryError(DataError):
+    """What reads or writes such a table is not installed."""
 
 
 class GuaranteeError(IncrowdError):

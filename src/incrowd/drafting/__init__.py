@@ -5,29 +5,32 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from incrowd.core.display import INTERNAL, Showable, Shown, ShownTable
 from incrowd.core.errors import DataError, InputError, InternalError
 from incrowd.core.files import named, require_absent, write_whole
 from incrowd.core.numbers import number
+from incrowd.core.progress import Progress, drawing, teller
 from incrowd.domain import Coding, DateRange, read_date_format
-from incrowd.drafting import asking
+from incrowd.drafting import oddities
 from incrowd.drafting.beside import Companions, companions, from_files, numbers_beside
+from incrowd.drafting.capacity import Fitting, chosen, fitting, nearly_constant
 from incrowd.drafting.codes import found_codes, label_for, leave_out
 from incrowd.drafting.conventions import Conventions, understand
 from incrowd.drafting.design import Design, recognise
-from incrowd.drafting.guessing import ColumnDraft, DraftLine, bucket, guess
+from incrowd.drafting.guess import ColumnDraft, DraftLine, bucket, guess
 from incrowd.drafting.people import PeopleDraft, whose
-from incrowd.drafting.sizing import Fitting, chosen, fitting, nearly_constant
-from incrowd.drafting.writing import write
+from incrowd.drafting.text import write
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.policy import Policy, without_password
-from incrowd.policy.reading import MARK
+from incrowd.policy.texts import MARK
 from incrowd.sources import Source, open_source
+from incrowd.sources.datapackage import DATAPACKAGE, described_table
 from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.files import find_files
 from incrowd.sources.profile import ColumnProfile, TableProfile, profile
@@ -65,8 +68,8 @@ class Decision:
     question: str
 
 
-@dataclass(frozen=True)
-class Draft:
+@dataclass(frozen=True, repr=False)
+class Draft(Showable):
     """A draft of a policy.
 
     Attributes:
@@ -87,7 +90,19 @@ class Draft:
     engine: str | None = None
     people: PeopleDraft | None = field(default=None, repr=False)
 
+    def shown(self) -> Shown:
+        """What is proposed, and what a person has to decide."""
+        return Shown(
+            "A draft of a policy" + ("" if self.path is None else f" in {self.path}"),
+            (f"{len(self.decisions)} decisions are left to a person (CONFIRM).",),
+            (ShownTable(("column", "role", "why"), [(one.name, one.role, one.why) for one in self.columns], words=3),),
+            tuple(f"{one.column}: {one.question}" if one.column else one.question for one in self.decisions),
+            internal=INTERNAL,
+            listing=self.text,
+        )
 
+
+@drawing
 def draft(
     data: Any,
     output: str | Path | None = None,
@@ -99,38 +114,55 @@ def draft(
     table: str | None = None,
     engine: str | None = None,
     codebook: str | Path | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | bool | None = None,
 ) -> Draft:
-    """Looks at a table and drafts a policy for it.
+    """Look at a table and draft a policy for it, saying what a person must decide.
+
+    What is read off the data is marked in the draft: no guarantee covers it until a person has confirmed it.
 
     Args:
-        data: whatever `incrowd.sources.open_source` takes; None for a table of Spark's catalogue.
+        data: a table as in `release`, or a description of one (datapackage.json); None for one of Spark's catalogue,
+            which `engine` and `table` name.
         output: where to write the policy, ``-`` for nowhere. By default beside the file, under its name with .yaml;
             for a table that is in no file here, under its own name in the current folder; nowhere for an object.
         overwrite: whether a file that is there may be replaced.
         delimiter: what separates the fields of a text file; found out if not given.
         quote: what surrounds fields of a text file.
         encoding: of a text file; UTF-8 if not given.
-        table: the table that is meant, in a database or in Spark's catalogue.
-        engine: the Spark cluster that reads the table.
-        codebook: a file that says what codes mean; by default one beside the table, if there is any.
-        progress: called now and then with the part done.
+        table: the table that is meant, in a database that holds several, or in Spark's catalogue.
+        engine: the Spark cluster that reads the table. Of a large one, only a part is looked at.
+        codebook: a file that says what codes mean (CSV or JSON). By default one that lies beside the table, if its name
+            ends in codebook.csv or codebook.json. Hierarchies that lie there are used too (adult_hierarchy_age.csv).
+        progress: True for a bar; or a function, called with what is being done and the part of it that is done.
 
     Raises:
         DataError: the table cannot be read, its first line seems to be a record, or no column seems fit to publish.
         InputError: the file that would be written exists, or cannot be written.
     """
     name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    if name is not None and Path(name).name == DATAPACKAGE:
+        said = described_table(Path(name), table)
+        return draft(
+            said.path,
+            output,
+            overwrite=overwrite,
+            delimiter=delimiter or said.delimiter,
+            quote=said.quote or quote,
+            encoding=encoding or said.encoding,
+            codebook=codebook,
+            progress=progress,
+        )
     title = _title(name, table)
     target = _target(name, title, output)
     if target is not None and not overwrite:
         require_absent(target)
     delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     source = open_source(data, delimiter=delimiter, quote=quote, encoding=encoding, table=table, engine=engine)
-    found = profile(source, progress)
+    tell = teller(progress)
+    found = profile(source, lambda part: tell("reading", part))
     if type(source) is DuckDBSource:  # elsewhere, names are names
         _require_header(found.columns)
-    here = find_files([name])[0] if name is not None and _has_file(name, engine) else None
+    here = _file_here(name, engine)
     beside = companions(here, codebook)
     known = {column.name: from_files(column, beside, source, target) for column in found.columns}
     prepared = [_prepared(column, known[column.name], beside) for column in found.columns]
@@ -141,7 +173,10 @@ def draft(
         for column, (_, codes) in zip(read.columns, prepared, strict=True)
     )
     columns = tuple(_called(_with_others(column, source), beside.variables) for column in columns)
+    whose_rows = whose(source, columns, found.columns, design.keys)
     people = found.drawn_from or found.rows
+    if whose_rows is not None and whose_rows.people is not None:
+        people = min(people, whose_rows.people)
     columns, fit = _fitted(columns, {column.name: column for column in read.columns}, people)
     published = [column for column in columns if column.role != "drop"]
     if not published:
@@ -152,12 +187,11 @@ def draft(
             "like 1.234). If that is wrong, write the policy by hand.",
             details={"columns": {column.name: column.why for column in columns}},
         )
-    whose_rows = whose(source, columns, found.columns, design.keys)
     decisions = _decisions(columns, published, found, fit)
     if whose_rows is not None and whose_rows.question:
         decisions += (Decision(whose_rows.column, whose_rows.question),)
     reading = {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
-    reading["encoding"] = encoding or (_marked_encoding(name) if name is not None and _has_file(name, engine) else None)
+    reading["encoding"] = encoding or (None if here is None else _marked_encoding(here))
     where = ({} if name is None else {"path": _relative(name, target)}) | ({} if table is None else {"table": table})
     kept = {column.name for column in columns if column.role != "drop" or column.instead}
     reading["decimal"] = "," if read.decimal == "," and kept & read.commas else None
@@ -247,7 +281,7 @@ def _with_codes(column: ColumnProfile, read: Conventions, labelled: dict[str, st
         for line in proposed.lines
     ]
     lines.append(DraftLine("codes", codes, "what do they mean?" if found else "", confirm=bool(found)))
-    questions = (*proposed.questions, *([asking.codes(found)] if found else []))
+    questions = (*proposed.questions, *([oddities.codes(found)] if found else []))
     ordered = tuple(sorted(lines, key=lambda line: line.key == "hierarchy"))
     return replace(proposed, lines=ordered, questions=questions)
 
@@ -292,7 +326,11 @@ def _fitted(
     published = [column for column in columns if column.role != "drop"]
     fit = fitting(people, len(published))
     kept = chosen(published, profiles, fit)
-    size = f"{people:,} records carry about {fit.columns} columns"
+    size = (
+        f"more than {fit.proposed} columns would be too many"
+        if fit.way == "views"
+        else f"{people:,} records carry about {fit.columns} columns"
+    )
 
     def fitted(column: ColumnDraft) -> ColumnDraft:
         if column.role == "drop" or column.name in kept:
@@ -304,7 +342,6 @@ def _fitted(
 
 
 def _title(data: str | None, table: str | None) -> str | None:
-    """What the table is called."""
     if data is None or _is_elsewhere(data):
         # Of an address only its last part: the rest is nobody's business.
         return table or (None if data is None else Path(urlsplit(data).path).stem or None)
@@ -325,9 +362,12 @@ def _is_elsewhere(data: str, engine: str | None = None) -> bool:
     return "://" in data or engine is not None
 
 
-def _has_file(data: str, engine: str | None) -> bool:
-    """Whether a table is in a file, or several, and not in a folder that is one table."""
-    return not _is_elsewhere(data, engine) and find_files([data])[0].is_file()
+def _file_here(data: str | None, engine: str | None) -> Path | None:
+    """The file that a table is in, or the first of several; None for what is elsewhere or is a folder."""
+    if data is None or _is_elsewhere(data, engine):
+        return None
+    first = find_files([data])[0]
+    return first if first.is_file() else None
 
 
 def _name(path: Path) -> str:
@@ -354,9 +394,9 @@ def _relative(data: str, target: Path | None) -> str:
         return str(Path(data).absolute())
 
 
-def _marked_encoding(data: str) -> str | None:
+def _marked_encoding(path: Path) -> str | None:
     """UTF-16 tells itself apart by its first bytes when a table is looked at; a policy says it in so many words."""
-    with find_files([data])[0].open("rb") as file:
+    with path.open("rb") as file:
         return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else None
 
 

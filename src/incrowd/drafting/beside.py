@@ -14,26 +14,25 @@ from pathlib import Path
 
 from incrowd.core.errors import InputError
 from incrowd.domain import Categories, Coding, Value
-from incrowd.drafting.asking import INTEGER, NUMERIC
 from incrowd.drafting.codes import label_for, leave_out
-from incrowd.drafting.guessing import ColumnDraft, DraftLine, bucket
+from incrowd.drafting.guess import ColumnDraft, DraftLine, bucket
+from incrowd.drafting.oddities import INTEGER, NUMERIC
 from incrowd.hierarchy import HierarchyTable, build, load
 from incrowd.hierarchy.codebook import CodeBook, read_codebook
 from incrowd.hierarchy.table import Origin
 from incrowd.policy import Kind, LabelFile, TreeFile
 from incrowd.policy.labels import names as named
 from incrowd.policy.labels import read_labels, unfit_labels, values_of
-from incrowd.sources import Source, meaning
+from incrowd.sources import Source, column_names
+from incrowd.sources.datapackage import all_labels
 from incrowd.sources.profile import ColumnProfile
-from incrowd.sources.programs import FileLabels, file_labels
+from incrowd.sources.programs import FileLabels
 
 _HIERARCHY = re.compile(r"(?:(?P<table>.*)_)?hierarchy_(?P<column>.+)\.csv", re.IGNORECASE)
 _CODEBOOK = re.compile(r"(?:(?P<table>.*)[_-])?codebook\.(csv|tsv|json)", re.IGNORECASE)
 _MANY = 0.1  # of the records, which a file that fits a column does not leave out
 _PLAIN = re.compile(r"-?(0|[1-9][0-9]*)")
 _ASKED = "is in a file beside the table. See that it lists what can occur, and not only what does."
-
-_ASKED_OF_LABELS = "is what the labels in the table's file list. See that they list what can occur."
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,7 @@ class Companions:
         codebook: the file of the code book, if there is one.
         book: what it says, or what the labels in the table's own file say.
         variables: what columns are called in full, by their names, as the table's own file says.
+        origin: where labels are from.
     """
 
     folder: Path
@@ -53,11 +53,7 @@ class Companions:
     codebook: Path | None = None
     book: CodeBook | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def origin(self) -> str:
-        """Where labels are from."""
-        return "the labels in the table’s file" if self.codebook is None else self.codebook.name
+    origin: str = ""
 
     def labels_of(self, column: str) -> Mapping[str, str]:
         """What the code book says of a column."""
@@ -94,10 +90,10 @@ def companions(data: Path | None, codebook: str | Path | None = None) -> Compani
         column = hierarchy["column"].lower()
         found[column] = max(found.get(column, (-1, path)), (len(table), path))
     hierarchies = {column: path for column, (_, path) in found.items()}
-    own = FileLabels() if data is None else file_labels(data)
+    own = FileLabels() if data is None else all_labels(data)
     if book is None:
-        return Companions(folder, hierarchies, None, _book_of(own, data), own.variables)
-    return Companions(folder, hierarchies, book, read_codebook(LabelFile(file=str(book))), own.variables)
+        return Companions(folder, hierarchies, None, _book_of(own, data), own.variables, own.origin)
+    return Companions(folder, hierarchies, book, read_codebook(LabelFile(file=str(book))), own.variables, book.name)
 
 
 def _book_of(own: FileLabels, data: Path | None) -> CodeBook | None:
@@ -170,19 +166,26 @@ def _draft(
     own = {code: label for code, label in read_labels(kind, labels).items() if code in set(known)} if labels else {}
     if own and not unfit_labels(known, own, ()):
         inside = beside.codebook is None
-        lines.insert(0, DraftLine("labels", own if inside else {"file": _relative(beside.codebook, target)}))
+        if inside and all(code == label for code, label in own.items()):
+            lines += [] if tree else [DraftLine("domain", list(values))]
+        else:
+            lines.insert(0, DraftLine("labels", own if inside else {"file": _relative(beside.codebook, target)}))
     if column.missing:
         lines.append(DraftLine("missing", "keep", "published as missing, if enough people share it"))
     if outside:
         lines.append(DraftLine("other", bucket(named(known, own)), "for what is outside the domain", confirm=True))
-    sensitive = meaning.says_sensitive(meaning.words_of(column.name))
+    sensitive = column_names.says_sensitive(column_names.words_of(column.name))
     return ColumnDraft(
         column.name,
         kind,
         "sensitive" if sensitive else "quasi",
         f"{why}; its name sounds sensitive" if sensitive else why,
         tuple(sorted(lines, key=lambda line: line.key == "hierarchy")),
-        questions=(f"What it may hold {_ASKED if tree or beside.codebook else _ASKED_OF_LABELS}",),
+        questions=(
+            f"What it may hold {_ASKED}"
+            if tree or beside.codebook
+            else f"What it may hold is what {beside.origin} list. See that they list what can occur.",
+        ),
         coarser=isinstance(table, HierarchyTable) and len(table.columns) > len(("value", "all")),
     )
 

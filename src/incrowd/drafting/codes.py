@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from incrowd.drafting.asking import INTEGER, NUMERIC, sentinel_value
 from incrowd.drafting.conventions import without
+from incrowd.drafting.oddities import INTEGER, NUMERIC, sentinel_value
 from incrowd.sources.profile import ColumnProfile, writing_of
 
 _MOST_CODES = 8

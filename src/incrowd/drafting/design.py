@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from incrowd.drafting.asking import NUMERIC, WHOLE
-from incrowd.sources import Source, meaning
+from incrowd.drafting.oddities import NUMERIC, WHOLE
+from incrowd.sources import Source, column_names
 from incrowd.sources.profile import COMMON, ColumnProfile
 
 _RARE = 0.9  # of the records hold a value that few share
@@ -60,7 +60,9 @@ def recognise(source: Source, columns: Sequence[ColumnProfile]) -> Design:
             constant |= agreeing
     weights = {}
     for column in may_weigh:
-        if column.name not in keys and (column.name in constant or meaning.says_weight(meaning.words_of(column.name))):
+        if column.name not in keys and (
+            column.name in constant or column_names.says_weight(column_names.words_of(column.name))
+        ):
             how = "is the same for all of a household and " if column.name in constant else ""
             weights[column.name] = f"{how}is never zero"
     return Design(keys, weights)
@@ -73,8 +75,8 @@ def _may_number(column: ColumnProfile) -> bool:
         return False
     longest = max(writing.lengths[1] for writing in column.writings.values())
     rare = not column.counted or column.rare_records >= _RARE * column.present
-    words = meaning.words_of(column.name)
-    usual = any(meaning.says(topic, words) for topic in meaning.TOPICS) or meaning.says_quantity(words)
+    words = column_names.words_of(column.name)
+    usual = any(column_names.says(topic, words) for topic in column_names.TOPICS) or column_names.says_quantity(words)
     return longest <= _SHORTEST and rare and column.distinct >= COMMON and not usual
 
 
@@ -95,17 +97,17 @@ def _is_telling(column: ColumnProfile) -> bool:
 def _may_weigh(column: ColumnProfile) -> bool:
     if column.ends is None or column.ends[0] <= 0 or column.distinct <= _MANY or column.missing:
         return False
-    words = meaning.words_of(column.name)
-    if column.written(*NUMERIC) < column.present or meaning.says_sensitive(words):
+    words = column_names.words_of(column.name)
+    if column.written(*NUMERIC) < column.present or column_names.says_sensitive(words):
         return False
     numbers = column.writings.get("number")
     long = numbers is not None and numbers.letters >= _LONG * numbers.records and numbers.records >= column.present / 2
-    return meaning.says_weight(words) or meaning.may_weigh(words) or long
+    return column_names.says_weight(words) or column_names.may_weigh(words) or long
 
 
 def _agreeing(source: Source, columns: Sequence[ColumnProfile], key: str, asked: Sequence[str]) -> set[str]:
     """The columns that are the same in all records of nearly every key that has several."""
-    from incrowd.sources.fetching import fetching
+    from incrowd.sources.values import fetching
 
     place = {column.name: position for position, column in enumerate(columns)}
     if not asked:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from incrowd.drafting.guessing import LONGEST_NAME, ColumnDraft, DraftLine
+from incrowd.drafting.guess import LONGEST_NAME, ColumnDraft, DraftLine
 from incrowd.sources import Source, SourceColumn
-from incrowd.sources.meaning import numbers_people, says_household, words_of
+from incrowd.sources.column_names import numbers_people, says, says_household, words_of
 from incrowd.sources.profile import ColumnProfile
 from incrowd.sources.repeats import Repeats, identifying, repeats
 
 _QUESTION = (
     "{found}: it seems to say whose a row is, and some people have several rows. Is that right? Then decide how many "
-    "of each count ('at_most'). If each row is a person all the same, write rows_are_people: true instead of 'people'."
+    "of each count ('at_most'). If each row is nevertheless a person, write rows_are_people: true instead of 'people'."
 )
 _OF_HOUSEHOLDS = (
     "{found}: it seems to number households. If rows are people and the promise is for each of them, write "
@@ -31,12 +31,16 @@ class PeopleDraft:
         found: how often its values repeat.
         lines: what the section says; none if the values do not repeat.
         question: what a person has to answer, if anything.
+        people: how many there are if the section stays; None where nothing is proposed.
+        against: a column that seems to say otherwise, and how often its values repeat; then a person has to confirm.
     """
 
     column: str
     found: str
     lines: tuple[DraftLine, ...] = ()
     question: str = ""
+    people: int | None = None
+    against: str = ""
 
 
 def whose(
@@ -60,7 +64,10 @@ def whose(
     singles = sorted((one for one in found if one.values == one.rows > 1), key=lambda one: not _is_persons(one))
     if several and not (singles and _is_persons(singles[0]) and not any(map(_is_persons, several))):
         return _proposed(several[0], _ranking(profiles))
-    return PeopleDraft(singles[0].column, f"{singles[0].column} has one row for each value") if singles else None
+    if not singles:
+        return None
+    against = f"{several[0].column} repeats" if several else ""
+    return PeopleDraft(singles[0].column, f"{singles[0].column} has one row for each value", against=against)
 
 
 def _is_persons(found: Repeats) -> bool:
@@ -79,12 +86,18 @@ def _proposed(found: Repeats, ranking: str | None) -> PeopleDraft:
     if found.missing:
         lines.append(DraftLine("missing", "own", f"{found.missing:,} rows lack it: each would be a person", True))
     question = _OF_HOUSEHOLDS if says_household(words_of(found.column)) else _QUESTION
-    return PeopleDraft(found.column, found.in_words, tuple(lines), question.format(found=found.in_words))
+    people = found.values + found.missing
+    return PeopleDraft(found.column, found.in_words, tuple(lines), question.format(found=found.in_words), people)
 
 
 def _ranking(profiles: Sequence[ColumnProfile]) -> str | None:
-    """The first column that holds a date or a moment in every row that has a value, if there is one."""
+    """The first column that holds a date or a moment in every row that has a value, if there is one.
+
+    A date of birth is the same in all rows of a person, and tells none of them from another.
+    """
     for profile in profiles:
+        if says("birth", words_of(profile.name)):
+            continue
         if profile.present and (
             profile.kind in ("date", "timestamp")
             or (profile.kind == "text" and profile.written("date") == profile.present)

@@ -35,13 +35,14 @@ from incrowd.policy.release import ReleaseSection
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.marginals import Crowds, Marginals
+    from incrowd.marginals import Counted, Crowds, Marginals
     from incrowd.mechanisms.promises import Promise
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
     from incrowd.sources import Source
     from incrowd.sources.at_least import CrowdsAsked
+    from incrowd.sources.kept import KeptTable
 
 Tell = Callable[[str, float], None]
 """Told what is being done, and the part of it that is done."""
@@ -310,13 +311,14 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     def crowds_asked(self, settings: SettingsT) -> CrowdsAsked | None:
         """Which cells can be published at all, if that is settled and nothing else of the table has a say in the draw.
 
-        Then a table with too many cells to be fetched comes as `Crowds`. None if the mechanism needs every cell.
+        Then a table with too many cells to be fetched comes as `Crowds`; if it is not settled, as a `KeptTable`, which
+        answers for it. None if the mechanism needs every cell.
         """
         del settings
         return None
 
-    def prepare_crowds(self, settings: SettingsT, crowds: Crowds) -> PreparedT:
-        """As `prepare`, of the cells that were asked for."""
+    def prepare_crowds(self, settings: SettingsT, crowds: Crowds | KeptTable) -> PreparedT:
+        """As `prepare`, of the cells that were asked for, or of those that stay in the engine."""
         del settings, crowds
         raise InternalError("a mechanism that needs every cell was given some of them")
 
@@ -324,8 +326,11 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     def spending(self, settings: SettingsT) -> Promise:
         """What the ledger is charged with, for one release."""
 
-    def concerns(self, settings: SettingsT, table: Histogram) -> Iterable[Concern]:
-        """What the publisher had better change before anything is charged or drawn; for the publisher's eyes only."""
+    def concerns(self, settings: SettingsT, table: Counted) -> Iterable[Concern]:
+        """What the publisher had better change before anything is charged or drawn; for the publisher's eyes only.
+
+        Of a table with too many cells to be fetched, the counts of each column alone are known.
+        """
         del settings, table
         return ()
 
@@ -412,10 +417,27 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         del section
         return "release"
 
+    def most_rows(self, section: SectionT, records: int) -> int | None:
+        """How many rows the table has at most, made of this many records; None if that cannot be told beforehand."""
+        del section
+        return records
+
+    def labels_known(self, section: SectionT) -> bool:
+        """Whether the table can only show labels of the hierarchies' levels."""
+        del section
+        return True
+
     def beside_names(self, certificate: Certificate[PromiseT, MechanismT]) -> Sequence[str]:
         """The further public files, by their path in the folder; a folder has these and no others."""
         del certificate
         return ()
+
+    def tables_beside(
+        self, certificate: Certificate[PromiseT, MechanismT]
+    ) -> Mapping[str, Mapping[str, Sequence[str | None] | str]]:
+        """The tables among these files, with their columns: all labels that one could show, or its kind of numbers."""
+        del certificate
+        return {}
 
     @abstractmethod
     def check_table(self, certificate: Certificate[PromiseT, MechanismT], published: Publication) -> Iterator[Check]:
@@ -473,12 +495,12 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         self,
         policy: Policy,
         settings: SettingsT,
-        crowds: Crowds,
+        crowds: Crowds | KeptTable,
         made: Made[OutcomeT, Statement[PromiseT, MechanismT]],
         *,
         void: str | None,
     ) -> dict[str, bytes]:
-        """As `internal_files`, where the table came as `Crowds`."""
+        """As `internal_files`, where not all cells came here."""
         del policy, settings, crowds, made, void
         raise InternalError("a mechanism that needs every cell was given some of them")
 

@@ -12,7 +12,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, StringConstraints, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    Strict,
+    StringConstraints,
+    WithJsonSchema,
+    model_serializer,
+)
 
 from incrowd.core.signing import canonical
 
@@ -49,6 +59,14 @@ def _whole(schema: dict[str, Any]) -> None:
         field.pop("default", None)
 
 
+_UNLESS_SAID: dict[str, Any] = {"left_out": True}
+
+
+def unless_said(description: str) -> Any:
+    """A field that is left out where there is nothing to say, as in certificates from before there was such a thing."""
+    return Field(default=None, description=description, json_schema_extra=_UNLESS_SAID)
+
+
 class Part(BaseModel):
     """A part of a certificate."""
 
@@ -62,6 +80,15 @@ class Part(BaseModel):
         ser_json_inf_nan="constants",
         json_schema_extra=_whole,
     )
+
+    @model_serializer(mode="wrap")
+    def _as_written(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields = type(self).model_fields
+        return {
+            name: item
+            for name, item in written(self).items()
+            if item is not None or name not in fields or fields[name].json_schema_extra != _UNLESS_SAID
+        }
 
     def document(self) -> dict[str, Any]:
         """As it is written."""
@@ -123,7 +150,9 @@ class StatedSoftware(Part):
     incrowd: Version
     python: Version
     numpy: Version
-    opendp: Version
+    opendp: Version | None = unless_said(
+        "In releases of 0.3 and before, whose private choices it drew; left out since."
+    )
     cryptography: Version
     duckdb: Version
     pyarrow: Version
@@ -157,7 +186,7 @@ class Certificate(Part, Generic[PromiseT_co, MechanismT_co]):
         description="SHA-256 of the policy in canonical form. `incrowd ledger show` lists releases by it."
     )
     files: dict[str, StatedFile] = Field(
-        description="The table, or each of its parts, and the report, each with its `sha256` and its size in `bytes`."
+        description="All files but the certificate itself, each with its `sha256` and its size in `bytes`."
     )
     software: StatedSoftware = Field(
         description="The versions of incrowd, Python and the libraries that count, draw and write."
@@ -165,11 +194,7 @@ class Certificate(Part, Generic[PromiseT_co, MechanismT_co]):
     randomness: str = Field(description="Where the random bits came from.")
     created: Day = Field(description="The day, in UTC.")
     digest: Sha256 = Field(description="SHA-256 of all other fields in canonical form, the signature apart.")
-    signature: Signature | None = Field(
-        default=None,
-        description="An Ed25519 signature; left out if there is none.",
-        json_schema_extra={"left_out": True},
-    )
+    signature: Signature | None = unless_said("An Ed25519 signature; left out if there is none.")
 
     @classmethod
     def model_parametrized_name(cls, params: tuple[Any, ...]) -> str:
@@ -199,10 +224,6 @@ class Certificate(Part, Generic[PromiseT_co, MechanismT_co]):
         if canonical(found.document()) != canonical(document):
             raise ValueError("this is not how it is written")
         return found
-
-    def document(self) -> dict[str, Any]:
-        """As it is written: a certificate without a signature has no such field."""
-        return {key: value for key, value in super().document().items() if key != "signature" or value is not None}
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from incrowd.core.display import Picture, Showable, Shown, ShownTable, picture
 from incrowd.core.numbers import number
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class EstimateOptions:
 
     Attributes:
         mean: a column whose mean is wanted in each group.
+        sum_of: a column whose sum is wanted in each group.
         total: an interval for the number of people of all cells, if it is known.
         method: how to undo a randomisation.
     """
@@ -35,6 +36,7 @@ class EstimateOptions:
     mean: str | None = None
     total: tuple[int, int] | None = None
     method: str | None = None
+    sum_of: str | None = None
 
     @property
     def given(self) -> list[str]:
@@ -76,8 +78,19 @@ class GroupMean:
     people: float
 
 
+@dataclass(frozen=True)
+class GroupSum:
+    """The sum of a column over the people of one group, its standard error, and a 95% interval."""
+
+    values: tuple[str | None, ...]
+    sum: float
+    standard_error: float
+    low: float
+    high: float
+
+
 @dataclass(frozen=True, repr=False)
-class Estimates:
+class Estimates(Showable):
     """A cross-tabulation of the population.
 
     Attributes:
@@ -85,6 +98,7 @@ class Estimates:
         rows: its cells, each with at least what an `EstimatedCell` has.
         notes: what to keep in mind when reading it.
         means: of a column in each group, if asked for.
+        sums: the same.
         unit: what is counted: people, or rows where a person may have several.
     """
 
@@ -92,16 +106,17 @@ class Estimates:
     rows: tuple[EstimatedCell, ...]
     notes: tuple[str, ...]
     means: tuple[GroupMean, ...] = ()
+    sums: tuple[GroupSum, ...] = ()
     unit: str = field(default="people", kw_only=True)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The cells as a pandas table: a column for each of `by`, then the numbers."""
+        """The cells as a pandas table: a column for each of `by`, the numbers, then means and sums, if asked for."""
         import pandas as pd
 
         return pd.DataFrame(self._columns())
 
     def to_polars(self) -> pl.DataFrame:
-        """The cells as a Polars table: a column for each of `by`, then the numbers."""
+        """The cells as a Polars table: a column for each of `by`, the numbers, then means and sums, if asked for."""
         import polars as pl
 
         return pl.DataFrame(self._columns(), strict=False)
@@ -120,10 +135,7 @@ class Estimates:
             for row in self.rows[:_MOST_SHOWN]
         ]
         title = f"{self.unit.capitalize()} by {', '.join(self.by)}, with 95% intervals"
-        picture = Picture(interval_chart(title, spans))
-        if path is not None:
-            Path(path).write_text(picture.svg, encoding="utf-8")
-        return picture
+        return picture(interval_chart(title, spans), path)
 
     def _columns(self) -> dict[str, list[Any]]:
         columns: dict[str, list[Any]] = {
@@ -131,20 +143,22 @@ class Estimates:
         }
         for name in [one.name for one in fields(self.rows[0])][1:] if self.rows else []:
             columns[name if name not in columns else f"{name}_"] = [getattr(row, name) for row in self.rows]
+        for what, groups in (("mean", self.means), ("sum", self.sums)):
+            found = {group.values: group for group in groups}
+            for name in (what, "standard_error", "low", "high") if groups else ():
+                heading = what if name == what else f"{what}_{name}"
+                values = [getattr(found.get(row.values), name, None) for row in self.rows]
+                columns[heading if heading not in columns else f"{heading}_"] = values
         return columns
 
     def tables(self, most: int | None = None) -> list[tuple[list[str], list[list[str]]]]:
-        """Cells and then means as a person reads them: headings and texts, of so many rows at most."""
-        return [_shown(self.by, rows[:most], self.unit) for rows in (self.rows, self.means) if rows]
+        """Cells, then means and sums as a person reads them: headings and texts, of so many rows at most."""
+        return [_shown(self.by, rows[:most], self.unit) for rows in (self.rows, self.means, self.sums) if rows]
 
-    def __repr__(self) -> str:
-        parts = [_text(*table) for table in self.tables(_MOST_SHOWN)]
-        return "\n".join([*parts, *self._more(), *self.remarks(), *self.notes])
-
-    def _repr_html_(self) -> str:
-        parts = [_html(*table) for table in self.tables(_MOST_SHOWN)]
-        texts = (*self._more(), *self.remarks(), *self.notes)
-        return "<div>" + "".join([*parts, *(f"<p>{escape(text)}</p>" for text in texts)]) + "</div>"
+    def shown(self) -> Shown:
+        """Its tables and how to read them."""
+        tables = tuple(ShownTable(*table, words=len(self.by)) for table in self.tables(_MOST_SHOWN))
+        return Shown(tables=tables, notes=(*self._more(), *self.remarks(), *self.notes))
 
     def remarks(self) -> list[str]:
         """What else was found, in sentences."""
@@ -154,23 +168,8 @@ class Estimates:
         return [f"and {len(self.rows) - _MOST_SHOWN:,} more rows"] if len(self.rows) > _MOST_SHOWN else []
 
 
-@dataclass(frozen=True, repr=False)
-class Picture:
-    """A drawing that notebooks show."""
-
-    svg: str
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: str | Path) -> Path:
-        """Write it to a file."""
-        Path(path).write_text(self.svg, encoding="utf-8")
-        return Path(path)
-
-
 def _shown(
-    by: Sequence[str], rows: Sequence[EstimatedCell | GroupMean], unit: str
+    by: Sequence[str], rows: Sequence[EstimatedCell | GroupMean | GroupSum], unit: str
 ) -> tuple[list[str], list[list[str]]]:
     """Headings and texts; columns that say nothing are left out."""
     names = [one.name for one in fields(rows[0])][1:] if rows else []
@@ -186,7 +185,7 @@ def _shown(
     ]
 
 
-def _figure(row: EstimatedCell | GroupMean, name: str) -> str:
+def _figure(row: EstimatedCell | GroupMean | GroupSum, name: str) -> str:
     value = getattr(row, name)
     if isinstance(row, EstimatedCell) and name == "estimate" and value is None:
         return range_text(row.low, row.high)
@@ -194,7 +193,7 @@ def _figure(row: EstimatedCell | GroupMean, name: str) -> str:
         return "—"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(row, GroupMean) and name != "people":
+    if not isinstance(row, EstimatedCell) and name != "people":
         return number(float(value))
     return "no bound" if name == "high" and value >= _NO_BOUND else f"{number(round(value))}"
 
@@ -202,14 +201,3 @@ def _figure(row: EstimatedCell | GroupMean, name: str) -> str:
 def range_text(low: float, high: float) -> str:
     """Two ends in words."""
     return "any number" if high >= _NO_BOUND else f"{number(round(low))} to {number(round(high))}"
-
-
-def _text(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    return "\n".join("  ".join(text.rjust(w) for text, w in zip(row, widths, strict=True)) for row in (headings, *rows))
-
-
-def _html(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(text)}</th>" for text in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(text)}</td>" for text in row) + "</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"

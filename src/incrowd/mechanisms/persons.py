@@ -20,7 +20,6 @@ class Persons:
 
     @classmethod
     def in_policy(cls, policy: Policy) -> Persons:
-        """As a policy says."""
         return cls(policy.rows_per_person, policy.people is not None)
 
     @classmethod
@@ -64,7 +63,6 @@ class Persons:
 
     @property
     def called(self) -> str:
-        """What rows are."""
         return f"records of people, who may have up to {self.at_most:,} each" if self.several else "people"
 
     def worded(self, text: str) -> str:

@@ -92,9 +92,10 @@ class Point:
 
 @dataclass(frozen=True)
 class ViewsPromise:
-    """Crowds of k, each on a fresh sample of rate β, and private choices in between, all declared together.
+    """Crowds of k, each on a fresh sample of rate β, noisy tables and private choices, all declared together.
 
-    `delta` is the one that the release states. Each choice is `exponent`-DP, with a bounded range (add/remove).
+    `delta` is the one that the release states. Each choice is `exponent`-DP, with a bounded range, and each of the
+    noisy tables, of disjoint counts with Laplace noise, is `decay`-DP (add/remove).
     """
 
     k: int
@@ -103,11 +104,15 @@ class ViewsPromise:
     choices: int
     exponent: float
     delta: float
+    tables: int = 0
+    decay: float = 0.0
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
         _set(
             self,
+            tables=require_count("tables", self.tables, least=0),
+            decay=_epsilon("decay", self.decay),
             k=require_count("k", self.k),
             beta=require_between("beta", self.beta, 0.0, 1.0),
             samples=require_count("samples", self.samples),
@@ -122,25 +127,28 @@ class ViewsPromise:
         return compose(self.parts(self.relation))
 
     def parts(self, relation: Relation) -> Parts:
-        """The profiles of the steps. Replacing a record moves a choice within twice its range."""
-        crowds = CrowdPromise(self.k, self.beta).parts(relation) * self.samples
-        if not self.choices or not self.exponent:
-            return crowds
-        e = Fraction(self.exponent) * (2 if relation is Relation.REPLACE_ONE else 1)
-        return crowds + (BoundedRange(e, relation),) * self.choices
+        """The profiles of the steps. Replacing a record moves a choice within twice its range, and two counts."""
+        found = CrowdPromise(self.k, self.beta).parts(relation) * self.samples
+        twice = 2 if relation is Relation.REPLACE_ONE else 1
+        if self.tables and self.decay:
+            found += (ApproximateDP(twice * self.decay, 0.0, relation),) * self.tables
+        if self.choices and self.exponent:
+            found += (BoundedRange(twice * Fraction(self.exponent), relation),) * self.choices
+        return found
 
 
 @dataclass(frozen=True)
 class ConcentratedPromise:
     """ρ-zCDP, such as of noisy counts and choices, followed by a crowd of k on a sample of rate β where there is one.
 
-    `delta` is the one that the release states (add/remove).
+    `delta` is the one that the release states (add/remove a person with so many rows).
     """
 
     rho: float
     delta: float
     k: int | None = None
     beta: float | None = None
+    rows_per_person: int = 1
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
@@ -150,6 +158,7 @@ class ConcentratedPromise:
             delta=require_between("delta", self.delta, 0.0, 1.0),
             k=None if self.k is None else require_count("k", self.k),
             beta=None if self.beta is None else require_between("beta", self.beta, 0.0, 1.0),
+            rows_per_person=require_rows(self.rows_per_person),
         )
 
     @property
@@ -157,7 +166,7 @@ class ConcentratedPromise:
         """Choice and crowd joined, which is sharper than their profiles composed."""
         if self.k is None or self.beta is None:
             return ZeroConcentrated(Fraction(self.rho))
-        return ChosenCrowd(self.k, self.beta, self.rho)
+        return ChosenCrowd(self.k, self.beta, self.rho, rows=self.rows_per_person)
 
     def parts(self, relation: Relation) -> Parts:
         """The profiles of the steps. Replacing a record is two steps, for which ρ grows by 2² (Bun, Steinke)."""
@@ -165,7 +174,7 @@ class ConcentratedPromise:
         noisy: Parts = (ZeroConcentrated(rho, relation),)
         if self.k is None or self.beta is None:
             return noisy
-        return noisy + CrowdPromise(self.k, self.beta).parts(relation)
+        return noisy + CrowdPromise(self.k, self.beta, rows_per_person=self.rows_per_person).parts(relation)
 
 
 @dataclass(frozen=True)
@@ -196,9 +205,12 @@ _KINDS: dict[str, type[Promise]] = {
 }
 
 
+_UNSAID = {("rows_per_person", 1), ("tables", 0), ("decay", 0.0)}
+
+
 def promise_to_dict(promise: Promise) -> dict[str, Any]:
-    """A promise for JSON. Rows per person are said where they are several, so that old entries stay as they are."""
-    said = {name: value for name, value in asdict(promise).items() if (name, value) != ("rows_per_person", 1)}
+    """A promise for JSON. What came later is said where there is something only: old entries stay as they are."""
+    said = {name: value for name, value in asdict(promise).items() if (name, value) not in _UNSAID}
     return {"kind": next(name for name, cls in _KINDS.items() if isinstance(promise, cls)), **said}
 
 

@@ -36,7 +36,7 @@ def require_countable(policy: Policy) -> None:
         PolicyError: the policy lets several rows of a person count, and its mechanism promises nothing for such; or it
             publishes a survey weight with crowds.
     """
-    from incrowd.sources.meaning import is_weight, words_of
+    from incrowd.sources.column_names import is_weight, words_of
 
     if policy.release is None:
         return

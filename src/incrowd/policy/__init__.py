@@ -2,6 +2,7 @@
 
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import Cuts, Digits, ListFile, Span
+from incrowd.policy.formats import digest
 from incrowd.policy.hierarchies import HierarchySpec, Intervals, Mask, Ordinal, Taxonomy, TreeFile
 from incrowd.policy.labels import LabelFile
 from incrowd.policy.policy import Policy
@@ -9,7 +10,6 @@ from incrowd.policy.release import Release, ReleaseSection
 from incrowd.policy.sections import Data, LedgerSection, People, without_password
 from incrowd.policy.taxonomy import Node
 from incrowd.policy.values import Kind, read_value
-from incrowd.policy.writing import digest
 
 __all__ = [
     "Attribute",

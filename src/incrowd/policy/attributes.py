@@ -44,6 +44,10 @@ class Attribute(Section):
         description="quasi: others may know it of a person. sensitive: others want to know it. drop: never published.",
     )
     kind: Kind = Field(default="text", alias="type", description="What its values are.")
+    title: Text | None = Field(
+        default=None,
+        description="What it is called for people: the variable's label in SPSS and Stata, its title elsewhere.",
+    )
     domain: DomainSpec | None = Field(
         default=None, description="The values it may have, declared and not read off the data."
     )

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from incrowd.domain import Value
-from incrowd.policy.reading import Place, closest
+from incrowd.policy.texts import Place, closest
 from incrowd.policy.values import Kind, read_limited
 
 Finding = tuple[Place, str]
@@ -23,6 +23,9 @@ Members = Mapping[str, tuple[type["Section"], set[str]]]
 
 class Section(BaseModel):
     """A part of a policy."""
+
+    REFUSED: ClassVar[Mapping[str, str]] = {}
+    """Keys that people look for and that are refused on purpose, with what to say of each."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
@@ -126,7 +129,12 @@ class NamedFile(Section):
     file: Text
 
 
-Output = Annotated[Literal["parquet", "csv"], Field(description="The format of the release.")]
+_Format = Literal["parquet", "csv", "arrow", "sav", "dta", "xlsx"]
+OUTPUTS: tuple[str, ...] = get_args(_Format)
+Output = Annotated[
+    _Format,
+    Field(description="The format of the release; sav is SPSS, dta Stata, xlsx Excel."),
+]
 Character = Annotated[str, AfterValidator(_character)]
 Encoding = Annotated[str, AfterValidator(_encoding)]
 Number = Annotated[Decimal, PlainValidator(read_limited), WithJsonSchema({"type": "number"})]

@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
+from incrowd.core.display import Showable, Shown, ShownTable
+from incrowd.core.errors import ParameterError
 from incrowd.domain import label_of
-from incrowd.policy import reading, writing
+from incrowd.policy import formats, texts
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import DOMAINS
-from incrowd.policy.fields import Finding, NamedFile, Section, Text, refuse
+from incrowd.policy.fields import OUTPUTS, Finding, NamedFile, Section, Text, refuse
 from incrowd.policy.hierarchies import HIERARCHIES
 from incrowd.policy.labels import LabelFile
 from incrowd.policy.release import Release, section_model
@@ -21,7 +23,7 @@ from incrowd.policy.sections import Data, LedgerSection, People
 from incrowd.policy.values import FrozenMap
 
 
-class Policy(Section):
+class Policy(Showable, Section):
     """What may be published of a table, and how."""
 
     incrowd: Literal[1] = Field(description="The version of this format.")
@@ -43,7 +45,19 @@ class Policy(Section):
     ledger: LedgerSection | None = Field(default=None, description="Where the budget is kept.")
 
     _base: Path | None = PrivateAttr(default=None)
-    _unconfirmed: tuple[reading.Problem, ...] = PrivateAttr(default=())
+    _unconfirmed: tuple[texts.Problem, ...] = PrivateAttr(default=())
+
+    def shown(self) -> Shown:
+        """What is published of which columns, and by which mechanism."""
+        how = "nothing is released yet" if self.release is None else f"released by {self.release.mechanism}"
+        dropped = [name for name in self.attributes if name not in self.published]
+        rows = [(name, str(one.role)) for name, one in self.published.items()]
+        return Shown(
+            f"Policy{'' if self.title is None else f' “{self.title}”'}: {len(rows)} columns, {how}",
+            (f"Dropped: {', '.join(dropped)}.",) if dropped else (),
+            (ShownTable(("column", "role"), rows, words=2),),
+            listing=self.to_yaml(),
+        )
 
     @field_validator("incrowd", mode="before")
     @classmethod
@@ -102,34 +116,34 @@ class Policy(Section):
     @classmethod
     def from_file(cls, path: str | Path) -> Self:
         """Read a policy; its relative paths start at its folder."""
-        return cls._read(reading.parse(reading.read_text(path), str(path)), Path(path).parent)
+        return cls._read(texts.parse(texts.read_text(path), str(path)), Path(path).parent)
 
     @classmethod
     def from_text(cls, text: str, base: str | Path | None = None) -> Self:
         """Read a policy from YAML. Relative paths start at `base`, or where the program runs if it is not given."""
-        return cls._read(reading.parse(text), base)
+        return cls._read(texts.parse(text), base)
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], base: str | Path | None = None) -> Self:
         """Make a policy of dictionaries and lists shaped like the file."""
-        return cls._read(reading.Document(content), base)
+        return cls._read(texts.Document(content), base)
 
     @classmethod
-    def _read(cls, document: reading.Document, base: str | Path | None) -> Self:
+    def _read(cls, document: texts.Document, base: str | Path | None) -> Self:
         folder = None if base is None else Path(base)
         if document.content is None:
-            raise reading.refusal([reading.Problem(None, "", "it is empty")], document.name)
+            raise texts.refusal([texts.Problem(None, "", "it is empty")], document.name)
         try:
             policy = cls.model_validate(document.content, context={"base": folder, "unconfirmed": document.marks})
         except ValidationError as error:
-            raise reading.refusal(reading.explain(error, document, _section), document.name) from None
+            raise texts.refusal(texts.explain(error, document, _section), document.name) from None
         absent = [
             document.problem((*place, "file"), f"there is no file {spec.file}")
             for place, spec in policy.files().items()
             if folder is not None and not policy.resolve(spec.file).is_file()
         ]
         if absent:
-            raise reading.refusal(absent, document.name)
+            raise texts.refusal(absent, document.name)
         return policy
 
     @property
@@ -143,7 +157,7 @@ class Policy(Section):
         return 1 if self.people is None else self.people.at_most
 
     @property
-    def unconfirmed(self) -> tuple[reading.Problem, ...]:
+    def unconfirmed(self) -> tuple[texts.Problem, ...]:
         """What a draft has read off the data and nobody has confirmed: line, key and what is asked.
 
         What is said of a dropped column needs no confirmation: it is not published.
@@ -161,7 +175,7 @@ class Policy(Section):
             PolicyError: something is to be confirmed.
         """
         if self.unconfirmed:
-            raise reading.to_be_confirmed(self.unconfirmed)
+            raise texts.to_be_confirmed(self.unconfirmed)
 
     @property
     def base(self) -> Path:
@@ -172,9 +186,9 @@ class Policy(Section):
         """Where a file named by the policy is."""
         return self.base / path
 
-    def files(self) -> dict[reading.Place, NamedFile]:
+    def files(self) -> dict[texts.Place, NamedFile]:
         """The files that belong to the policy, by their places: domains, hierarchies and what the release names."""
-        named: dict[reading.Place, NamedFile] = {
+        named: dict[texts.Place, NamedFile] = {
             ("attributes", name, key): spec
             for name, attribute in self.published.items()
             for key, spec in (
@@ -189,7 +203,7 @@ class Policy(Section):
 
     def with_levels(self, levels: Mapping[str, int]) -> Self:
         """The same policy with these levels fixed and nothing left to choose."""
-        content = writing.plain(self)
+        content = formats.plain(self)
         for name, level in levels.items():
             content["attributes"][name]["level"] = level
         for key in self.release.CHOOSING if self.release is not None and levels else ():
@@ -198,7 +212,7 @@ class Policy(Section):
 
     def changed(self, changes: Mapping[tuple[str, ...], Any]) -> Self:
         """A policy that says something else in some places, and nothing where that is None."""
-        content = writing.plain(self)
+        content = formats.plain(self)
         for place, said in changes.items():
             *path, key = place
             within = content
@@ -212,11 +226,11 @@ class Policy(Section):
     @staticmethod
     def lines(changes: Mapping[tuple[str, ...], Any]) -> str:
         """Such changes as lines of a policy file."""
-        return writing.nested(changes)
+        return formats.nested(changes)
 
     def _like(self, content: Mapping[str, Any], base: Path | None) -> Self:
         """A policy made of this one; what nobody has confirmed here is not confirmed there."""
-        return self._read(reading.Document(content, marks=self._unconfirmed), base)
+        return self._read(texts.Document(content, marks=self._unconfirmed), base)
 
     def relocated(self, folder: str | Path) -> Self:
         """The same policy as it must be written in another folder: its relative paths lead to the same files."""
@@ -226,9 +240,9 @@ class Policy(Section):
                 return path
             return os.path.relpath(self.resolve(path).absolute(), folder)
 
-        content = writing.plain(self)
+        content = formats.plain(self)
         for place in self.files():
-            spec = reading.at(content, place)
+            spec = texts.at(content, place)
             spec["file"] = moved(spec["file"])
         for section in ("data", "ledger"):
             if "path" in content.get(section, {}):
@@ -246,9 +260,22 @@ class Policy(Section):
             if name not in self.published and any(_is_about(mark.path, name) for mark in self._unconfirmed)
         }
         said = self.model_copy(update={"attributes": {**self.attributes, **dropped}}) if dropped else self
-        return reading.written_marks(self.unconfirmed) + writing.to_yaml(said)
+        return texts.written_marks(self.unconfirmed) + formats.to_yaml(said)
 
-    def canonical(self, digests: Mapping[reading.Place, str] | None = None) -> dict[str, Any]:
+    def with_output(self, output: str | None) -> Self:
+        """The same, published in another format; as it stands if none is given."""
+        if output is None:
+            return self
+        if output not in OUTPUTS:
+            raise ParameterError(
+                "The release cannot be written in that format.",
+                code="output-format",
+                remedy=f"One of {', '.join(OUTPUTS)}.",
+            )
+        changed = None if self.release is None else self.release.model_copy(update={"output": output})
+        return self.model_copy(update={"release": changed})
+
+    def canonical(self, digests: Mapping[texts.Place, str] | None = None) -> dict[str, Any]:
         """What the policy says, in one form for all ways of saying it, ready for JSON and fit to be published.
 
         Defaults are filled in. A file stands there by the SHA-256 of its content. Left out is what differs from
@@ -260,11 +287,11 @@ class Policy(Section):
             digests: those of the files that it names, if they are known; otherwise the files are read.
         """
         if digests is None:
-            digests = {place: writing.file_digest(self.resolve(spec.file)) for place, spec in self.files().items()}
+            digests = {place: formats.file_digest(self.resolve(spec.file)) for place, spec in self.files().items()}
         dropped = {name: Attribute(role="drop") for name in self.attributes if name not in self.published}
         silent = {} if self.release is None else self.release.SILENT
         whole = self.model_copy(update={"attributes": {**self.attributes, **dropped}})
-        return writing.canonical(whole, digests, silent)
+        return formats.canonical(whole, digests, silent)
 
     @classmethod
     def from_canonical(cls, content: Any) -> Self:
@@ -273,22 +300,22 @@ class Policy(Section):
         Raises:
             PolicyError: no policy has.
         """
-        policy = cls.from_dict(writing.readable(content))
+        policy = cls.from_dict(formats.readable(content))
         digests = {place: spec.file for place, spec in policy.files().items()}
-        named = all(map(writing.is_digest, digests.values()))
-        if not named or writing.digest(policy.canonical(digests)) != writing.digest(content):
-            problem = reading.Problem(None, "", "this is not the canonical form of a policy")
-            raise reading.refusal([problem], "The policy")
+        named = all(map(formats.is_digest, digests.values()))
+        if not named or formats.digest(policy.canonical(digests)) != formats.digest(content):
+            problem = texts.Problem(None, "", "this is not the canonical form of a policy")
+            raise texts.refusal([problem], "The policy")
         return policy
 
     def digest(self) -> str:
         """SHA-256 of `canonical`: the same for two policies that say the same."""
-        return writing.digest(self.canonical())
+        return formats.digest(self.canonical())
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
         """The JSON Schema (2020-12) of a policy file, for editors."""
-        return writing.json_schema(cls)
+        return formats.json_schema(cls)
 
 
 def _is_about(path: str, name: str) -> bool:
@@ -296,7 +323,7 @@ def _is_about(path: str, name: str) -> bool:
     return path == f"attributes.{name}" or path.startswith(f"attributes.{name}.")
 
 
-def _section(place: reading.Place) -> type[BaseModel]:
+def _section(place: texts.Place) -> type[BaseModel]:
     """The model whose keys stand at a place, which still has pydantic's marks for the members of a union."""
     members: dict[str, tuple[type[Section], set[str]]] = {**DOMAINS, **HIERARCHIES, "@codebook": (LabelFile, set())}
     for part in reversed(place):

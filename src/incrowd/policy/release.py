@@ -21,12 +21,16 @@ from pydantic_core import CoreSchema, core_schema
 
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding, NamedFile, Output, Section, refuse
-from incrowd.policy.reading import Place, closest, several
+from incrowd.policy.texts import Place, closest, several
 
 
 class ReleaseSection(Section):
     """What every mechanism's section has."""
 
+    # Where a local recoding cuts depends on single records: no promise of other mechanisms would survive it.
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "recoding": "this mechanism shows every record of a column at one level; leave it out"
+    }
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {}
     """The models of what stands deeper in the section, by the keys or marks above them."""
 
@@ -71,9 +75,6 @@ def _known(raw: Any) -> Any:
             guess = closest(str(name), known)
             hint = f"; did you mean '{guess}'?" if guess else ""
             refuse([(("mechanism",), f"must be {several(known, ' or ')}{hint}")])
-        elif "recoding" in raw and "recoding" not in section.model_fields:
-            # Where a local recoding cuts depends on single records: no promise of these mechanisms would survive it.
-            refuse([(("recoding",), f"'{name}' shows every record of a column at one level; leave it out")])
     return raw
 
 

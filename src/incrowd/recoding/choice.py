@@ -8,19 +8,23 @@ first one's output: adaptive composition gives (ε₁+ε₂, δ).
 **What is looked for** is a `Quality`: a score for every mapping, a whole number that only rises, by a known amount at
 most, when a record is added. Added or removed, the m rows of a person move it by m times that.
 
-**The selection** is OpenDP's noisy max with exact sampling: permute-and-flip, which is never worse than the
-exponential mechanism. Its output is the index that it picked and nothing else.
+**The selection** is permute-and-flip, drawn exactly, which is never worse than the exponential mechanism (proof:
+docs/proofs.md, "The sensitivity of the score"). Its output is the index that it picked and nothing else.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import numpy as np
 
+from incrowd.noise import pick
+from incrowd.randomness import RandomSource
 from incrowd.recoding.lattice import Codes, Lattice, Node
 from incrowd.recoding.quality import Quality
+from incrowd.sources.kept import KeptTable
 from incrowd.theory._numbers import require_count, require_positive
 
 ENUMERATED = 200_000
@@ -33,6 +37,48 @@ _LEAST_SHARE = 0.0125  # of ε for a step: with less, it would be drawn rather t
 def choose(
     lattice: Lattice, columns: Sequence[Codes], counts: Codes, *, quality: Quality, epsilon: float, rows: int = 1
 ) -> Node:
+    """As `choose_by`, of a table in memory.
+
+    Args:
+        lattice, quality, epsilon, rows: as there.
+        columns: the raw codes of the full table's cells.
+        counts: the full table's counts.
+    """
+    quality.require_scorable(int(counts.sum()))
+    return choose_by(
+        lattice,
+        lambda: quality.scores(lattice, columns, counts),
+        lambda node: quality.score(lattice, node, columns, counts),
+        quality=quality,
+        epsilon=epsilon,
+        rows=rows,
+    )
+
+
+def choose_kept(lattice: Lattice, table: KeptTable, *, quality: Quality, epsilon: float, rows: int = 1) -> Node:
+    """As `choose_by`, of a table whose cells stay in the engine."""
+    from incrowd.recoding.pieces import kept_score, kept_scores
+
+    quality.require_scorable(table.total)
+    return choose_by(
+        lattice,
+        lambda: kept_scores(table, lattice, quality),
+        lambda node: kept_score(table, lattice, node, quality),
+        quality=quality,
+        epsilon=epsilon,
+        rows=rows,
+    )
+
+
+def choose_by(
+    lattice: Lattice,
+    scores: Callable[[], Codes],
+    score: Callable[[Node], int],
+    *,
+    quality: Quality,
+    epsilon: float,
+    rows: int = 1,
+) -> Node:
     """An ε-DP choice of a node (add/remove) of a high quality.
 
     Small lattices are scored whole and one noisy maximum is taken over all nodes. In larger ones the choice starts at
@@ -44,17 +90,16 @@ def choose(
 
     Args:
         lattice: all nodes; its ladders' weights are for the quality to use.
-        columns: the raw codes of the full table's cells.
-        counts: the full table's counts.
+        scores: finds those of all nodes, on the full table, in the order of `Lattice.nodes`.
+        score: finds that of one node.
         quality: what is looked for.
         epsilon: ε₁, the budget of the choice.
         rows: how many rows one person has at most: added or removed, they move a score by so many times its step.
     """
     require_positive("selection_epsilon", epsilon)
-    quality.require_scorable(int(counts.sum()))
     sensitivity = quality.sensitivity(lattice) * require_count("rows", rows)
     if lattice.size <= min(ENUMERATED, quality.enumerated):
-        return lattice.node_at(noisy_max(quality.scores(lattice, columns, counts), sensitivity, epsilon))
+        return lattice.node_at(noisy_max(scores(), sensitivity, epsilon))
     node: Node = tuple(ladder.height for ladder in lattice.ladders)
     steps = steps_of(lattice, epsilon)
     share = math.nextafter(epsilon / steps, 0.0)
@@ -62,7 +107,7 @@ def choose(
         candidates = [node] + [
             (*node[:i], finer, *node[i + 1 :]) for i, level in enumerate(node) for finer in range(level - 1, -1, -1)
         ]
-        scored = [quality.score(lattice, c, columns, counts) for c in candidates]
+        scored = [score(candidate) for candidate in candidates]
         node = candidates[noisy_max(np.array(scored, dtype=np.int64), sensitivity, share)]
     return node
 
@@ -75,19 +120,4 @@ def steps_of(lattice: Lattice, epsilon: float) -> int:
 
 def noisy_max(scores: Codes, sensitivity: int, epsilon: float) -> int:
     """The index of a large score, ε-DP for scores that only rise, by `sensitivity` at most, when a record is added."""
-    # Module by module: OpenDP's prelude would import every data library that it can find.
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_noisy_max
-    from opendp.measures import max_divergence
-    from opendp.metrics import linf_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    space = vector_domain(atom_domain(T="i64")), linf_distance(T="i64", monotonic=True)
-    scale = sensitivity / epsilon
-    while True:
-        measurement = make_noisy_max(*space, max_divergence(), scale=scale)
-        # The library's own account of what this costs, with its own outward rounding, has the last word.
-        if measurement.map(sensitivity) <= epsilon:  # type: ignore[no-untyped-call]
-            return int(measurement(scores))
-        scale = math.nextafter(scale * (1 + 1e-12), math.inf)
+    return pick(RandomSource(), scores, int(sensitivity) / Fraction(epsilon))

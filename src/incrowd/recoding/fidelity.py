@@ -33,6 +33,8 @@ MOST_SETS = 300
 """Of more sets of columns a fixed choice is looked at."""
 MOST_CELLS = 1 << 22
 """Sets of columns with more cells are left out."""
+WORK = 1 << 25
+"""How many cells are looked at for each number of columns, where many releases are held against one table."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,45 @@ def sets_of_columns(table: Counted, columns: int, work: int | None = None) -> It
         if cells <= MOST_CELLS and left > 0:
             left -= cells + held
             yield names
+
+
+@dataclass(frozen=True, eq=False)
+class TrueCounts:
+    """The true counts by sets of columns, counted once, against which any number of releases are held.
+
+    Attributes:
+        counts: by sets of one, two and three columns, those looked at.
+        possible: how many sets of one, two and three columns there are.
+    """
+
+    counts: tuple[Mapping[Names, Floats], ...]
+    possible: tuple[int, ...]
+
+    @classmethod
+    def of(cls, table: Histogram, work: int = WORK, most: int = 3) -> TrueCounts:
+        """Counts by all columns, and by as many sets of more as `work` allows.
+
+        Args:
+            table: the true table, base codes.
+            work: how many cells, of the table and of counts, may be looked at for each number of columns.
+            most: how many columns a set has at most.
+        """
+        sizes = range(1, min(most, len(table.columns)) + 1)
+        chosen = [sets_of_columns(table, size, None if size == 1 else work) for size in sizes]
+        counts = tuple({names: dense(table.project(names), names) for names in sets} for sets in chosen)
+        return cls(counts, tuple(math.comb(len(table.columns), size) for size in sizes))
+
+    def scores(self, told: Told) -> tuple[float, ...]:
+        """The mean score of one, two and three columns, as far as there are sets to look at."""
+        return self._means(lambda names, truth: score(truth, told(names)))
+
+    def control(self) -> tuple[float, ...]:
+        """The same of what one-way counts and independence tell."""
+        return self._means(lambda _, truth: score(truth, independent(truth)))
+
+    def _means(self, by: Callable[[Names, Floats], float]) -> tuple[float, ...]:
+        each = [[by(names, truth) for names, truth in sets.items()] for sets in self.counts]
+        return tuple(math.fsum(scores) / len(scores) for scores in each if scores)
 
 
 def score(truth: Floats, told: Floats) -> float:

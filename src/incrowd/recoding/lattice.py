@@ -85,6 +85,16 @@ class Lattice:
             tuple(int(level) for level in node) for node in np.ndindex(*(ladder.height + 1 for ladder in self.ladders))
         )
 
+    @property
+    def levels(self) -> list[Codes]:
+        """The level of each column in every node, in the order of `nodes`."""
+        place: Codes = np.arange(self.size)
+        found: list[Codes] = []
+        for ladder in reversed(self.ladders):
+            place, level = np.divmod(place, ladder.height + 1)
+            found.insert(0, level)
+        return found
+
     def number(self, node: Node) -> int:
         """A node's place in `nodes`."""
         place = 0

@@ -153,7 +153,6 @@ class Tree:
         return Tree(self.columns, tuple(Box(b.sets, None, b.column, b.parts) for b in self.boxes))
 
     def to_bytes(self) -> bytes:
-        """As it is published."""
         columns = [
             {
                 "name": c.name,

@@ -152,7 +152,6 @@ class ClassSize(Cost):
     """`utility.average_class_size`."""
 
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:  # noqa: ARG002
-        """Exactly."""
         return self.total / (len(sizes) + (suppressed > 0))
 
     def above_cells(self, cells: Codes, suppressed: int) -> float:  # noqa: ARG002
@@ -176,7 +175,6 @@ class Divergence(Cost):
         return bits
 
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:
-        """Up to rounding."""
         hidden = math.log2(suppressed / self.total) - self._domain if suppressed else -math.inf
         shares = sizes / self.total
         told = np.logaddexp2(np.log2(shares) - weights / _WIDTH, hidden)
@@ -206,8 +204,7 @@ class UtilityMeasure:
     Attributes:
         name: in a policy, if a search can minimise it; see `policy.mechanisms.measures`.
         title: at the head of a line of a report.
-        what: what it is, in a sentence.
-        unit: a share of a whole, a plain number, or bits.
+        unit: a share of a whole, a plain number, bits, or records.
         exact: the measure; less is better.
         fast: what a search uses instead; None if it cannot minimise this.
         best, worst: where what is shown begins and ends.
@@ -216,8 +213,7 @@ class UtilityMeasure:
 
     name: str
     title: str
-    what: str
-    unit: Literal["share", "number", "bits"]
+    unit: Literal["share", "number", "bits", "records"]
     exact: Callable[[Comparison], float]
     fast: type[Cost] | None
     best: Extreme
@@ -235,8 +231,6 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "loss",
             "information kept",
-            "Granularity, 1 − GIL: the mean over records and columns of 1 − (values covered − 1)/(values of the domain "
-            "− 1). A suppressed record keeps nothing.",
             "share",
             exact=utility.loss,
             fast=Loss,
@@ -247,8 +241,6 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "entropy",
             "entropy lost",
-            "Non-uniform entropy: −log₂ of how likely the true value is among those that look alike, relative to "
-            "suppressing everything; rare values tell more.",
             "share",
             exact=utility.nonuniform_entropy,
             fast=NonuniformEntropy,
@@ -259,7 +251,6 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "discernibility",
             "discernibility",
-            "Each record costs as many records as it cannot be told from; a suppressed one, all of them.",
             "number",
             exact=utility.discernibility,
             fast=Discernibility,
@@ -270,8 +261,7 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "class_size",
             "average crowd",
-            "Records divided by crowds, all suppressed ones being one crowd.",
-            "number",
+            "records",
             exact=utility.average_class_size,
             fast=ClassSize,
             best=_constant(1),
@@ -281,8 +271,6 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "divergence",
             "KL divergence",
-            "How far the distribution that the release suggests, spread evenly over what its labels cover, is from the "
-            "table’s.",
             "bits",
             exact=utility.kl_divergence,
             fast=Divergence,
@@ -293,7 +281,6 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "pmse",
             "pMSE",
-            "How well published records can be told from records of the table by two columns at a time.",
             "number",
             exact=utility.pmse,
             fast=None,
@@ -304,7 +291,6 @@ MEASURES: Mapping[str, UtilityMeasure] = {
         UtilityMeasure(
             "query_error",
             "query error",
-            "The mean relative error of all counts of one or two columns, estimated from the release. See below.",
             "share",
             exact=utility.query_error,
             fast=QueryError,

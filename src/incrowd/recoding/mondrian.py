@@ -11,7 +11,7 @@ reaches from 900 thousand to 35 million, everyone knows that somebody in it has 
 Qardaji and Su, Section 3.1). A set narrowed down because nobody else was there tells that nobody was. Full-domain
 generalization gives away less of this, a mapping chosen without the data nothing. Local recoding as it is done here, by
 looking at the records, is never differentially private, and no sample, shuffle or crowd size makes it so. The same
-splits, chosen and counted with noise, are (`growing`); `recoding: tree` of `sampled_crowd` uses that.
+splits, chosen and counted with noise, are (`growth`); `recoding: tree` of `sampled_crowd` uses that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from incrowd.core.errors import ParameterError
 from incrowd.histogram import Histogram
 from incrowd.recoding.boxes import Sets
 from incrowd.recoding.demands import Demand, Demands, require_task, unreachable
-from incrowd.recoding.growing import Growth, Lines, OpenBox, Option, finished, parted
+from incrowd.recoding.growth import Growth, Lines, OpenBox, Option, finished, parted
 from incrowd.recoding.lattice import Codes
 from incrowd.recoding.mapping import Tree
 

@@ -54,7 +54,6 @@ class Cells:
         return tuple(ladder.height for ladder in self.ladders)
 
     def at(self, node: Node) -> Grouped:
-        """Group by a node."""
         grouped = Grouped(node, self._none, self._none[:1])
         for column, level in enumerate(node):
             grouped = self._split(grouped, column, level)

@@ -31,7 +31,7 @@ import numpy as np
 from incrowd.core.errors import InternalError, UnreachableError
 from incrowd.core.numbers import as_given
 from incrowd.recoding.lattice import Codes, Ladder, Lattice, Node, Prefixes, ranked, starts
-from incrowd.recoding.scoring import scores
+from incrowd.recoding.node_scores import scores
 from incrowd.theory._numbers import require_count
 
 WEIGHT_ONE = 1 << 16
@@ -153,12 +153,36 @@ class Quality(ABC):
         """By how much one record more raises any score at most; it lowers none."""
 
     @abstractmethod
+    def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
+        """What some cells add to every node, in the order of `Lattice.nodes`.
+
+        The cells are all of a table of so many records, or those that no node of the lattice brings together with
+        others (by columns other than `whole`): what they add is added up.
+        """
+
+    def concluded(self, lattice: Lattice, levels: Sequence[Codes], added: Codes, total: int) -> Codes:  # noqa: ARG002
+        """The scores of some nodes, given the level of each column in them, from what all cells add."""
+        return added
+
     def scores(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes) -> Codes:
         """Those of all nodes, in the order of `Lattice.nodes`."""
+        total = int(counts.sum())
+        return self.concluded(lattice, lattice.levels, self.added(lattice, columns, counts, total), total)
 
-    @abstractmethod
     def score(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes) -> int:
         """That of one."""
+        total = int(counts.sum())
+        added = np.array([self.one(lattice, node, columns, counts, total)], dtype=np.int64)
+        return int(self.concluded(lattice, [np.array([level]) for level in node], added, total)[0])
+
+    @abstractmethod
+    def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:
+        """What some cells add to one node."""
+
+    @property
+    def whole(self) -> frozenset[int]:
+        """The columns by which cells may not be taken apart."""
+        return frozenset()
 
 
 class Detail(Quality):
@@ -174,11 +198,11 @@ class Detail(Quality):
             raise InternalError("the weights of a lattice exceed the sensitivity that they were to be used with")
         return self.survival.largest_step * largest
 
-    def scores(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes) -> Codes:
+    def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
         """All at once."""
-        return scores(lattice, columns, counts, self.survival.reaching(int(counts.sum())))
+        return scores(lattice, columns, counts, self.survival.reaching(total))
 
-    def score(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes) -> int:
+    def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:  # noqa: ARG002
         """From the cells."""
         cells, weights = lattice.cells(node, columns, counts)
         return int(np.dot(self.survival.values(cells), weights))
@@ -203,12 +227,10 @@ class CrowdCount(Quality):
         """The largest step of the table."""
         return self.survival.largest_step
 
-    def scores(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes) -> Codes:
-        """All at once."""
+    def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:  # noqa: ARG002
         return scores(_unweighted(lattice), columns, counts, self.survival)
 
-    def score(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes) -> int:
-        """From the cells."""
+    def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:  # noqa: ARG002
         return int(self.survival.values(lattice.cells(node, columns, counts)[0]).sum())
 
 
@@ -251,17 +273,16 @@ class Apart(Quality):
         """s + r, and the shift."""
         return self.survival.largest_step + _RECORD + self.fall
 
-    def scores(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes) -> Codes:
-        """All at once."""
-        total = int(counts.sum())
-        found = scores(_unweighted(lattice), columns, counts, _Paired(self.survival.reaching(total), total))
-        return found // max(1, total) + total * self.fall
+    def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
+        return scores(_unweighted(lattice), columns, counts, _Paired(self.survival.reaching(total), total))
 
-    def score(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes) -> int:
-        """From the cells."""
-        total = int(counts.sum())
-        found = int(_Paired(self.survival, total).values(lattice.cells(node, columns, counts)[0]).sum())
-        return found // max(1, total) + total * self.fall
+    def concluded(self, lattice: Lattice, levels: Sequence[Codes], added: Codes, total: int) -> Codes:  # noqa: ARG002
+        """Divided by all records, and shifted."""
+        found: Codes = added // max(1, total) + total * self.fall
+        return found
+
+    def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:
+        return int(_Paired(self.survival, total).values(lattice.cells(node, columns, counts)[0]).sum())
 
 
 class Asked(Quality):
@@ -293,21 +314,18 @@ class Asked(Quality):
         """s·max w."""
         return self.survival.largest_step * WEIGHT_ONE
 
-    def scores(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes) -> Codes:
-        """All at once."""
-        place: Codes = np.arange(lattice.size)
-        levels: list[Codes] = []
-        for ladder in reversed(lattice.ladders):
-            place, level = np.divmod(place, ladder.height + 1)
-            levels.insert(0, level)
-        people = scores(_unweighted(lattice), columns, counts, self.survival.reaching(int(counts.sum())))
-        found: Codes = people * self.weights(lattice, levels)
+    def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
+        """All at once: the people."""
+        return scores(_unweighted(lattice), columns, counts, self.survival.reaching(total))
+
+    def concluded(self, lattice: Lattice, levels: Sequence[Codes], added: Codes, total: int) -> Codes:  # noqa: ARG002
+        """The people, times the weights."""
+        found: Codes = added * self.weights(lattice, levels)
         return found
 
-    def score(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes) -> int:
-        """From the cells."""
-        people = int(self.survival.values(lattice.cells(node, columns, counts)[0]).sum())
-        return people * int(self.weights(lattice, [np.array([level]) for level in node])[0])
+    def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:  # noqa: ARG002
+        """The people, from the cells."""
+        return int(self.survival.values(lattice.cells(node, columns, counts)[0]).sum())
 
 
 class Classified(Quality):
@@ -328,11 +346,17 @@ class Classified(Quality):
             raise InternalError("a table was to be classified by a column that may be hidden")
         return self.survival.largest_step
 
-    def scores(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes) -> Codes:
-        """One after the other."""
-        return np.array([self.score(lattice, node, columns, counts) for node in lattice.nodes()], dtype=np.int64)
+    @property
+    def whole(self) -> frozenset[int]:
+        """The target: those who differ in it alone are looked at together."""
+        return frozenset({self.target})
 
-    def score(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes) -> int:
+    def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
+        """One after the other."""
+        found = [self.one(lattice, node, columns, counts, total) for node in lattice.nodes()]
+        return np.array(found, dtype=np.int64)
+
+    def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:  # noqa: ARG002
         """From the cells, grouped by all columns but the target."""
         if len(counts) == 0:
             return 0

@@ -10,8 +10,8 @@ from typing import Any
 from incrowd.core.errors import BudgetError, RelationError
 from incrowd.core.numbers import as_given
 from incrowd.mechanisms.promises import ONE_SAMPLE_ONE_RELEASE, Budget, Entry, Rule
+from incrowd.releases.costs import at_least, counted, finite, meaning
 from incrowd.releases.rules import Costs, Counting, counting
-from incrowd.releases.spending import at_least, counted, finite, meaning
 from incrowd.theory.profile import Relation
 
 

@@ -6,8 +6,10 @@ from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.certificate import AnyCertificate
 from incrowd.mechanisms.declared import policy_of
 from incrowd.mechanisms.registry import mechanism_named
+from incrowd.releases.certificate import digest_without
+from incrowd.releases.names import REPORT, file_name
 from incrowd.releases.verdict import public_block, verdict
-from incrowd.reports.page import with_verdict
+from incrowd.reports.page import completed
 
 
 def report_again(certificate: AnyCertificate, published: Publication) -> bytes:
@@ -16,4 +18,6 @@ def report_again(certificate: AnyCertificate, published: Publication) -> bytes:
     settings = mechanism.settled_again(certificate)
     policy = policy_of(certificate)
     report = mechanism.public_report(policy, settings, published, certificate.statement, void=void)
-    return with_verdict(report, public_block(verdict(policy, published.table, certificate.statement)))
+    digest = digest_without(file_name(REPORT, void), certificate.document())
+    judged = verdict(policy, published.table, certificate.statement, published.beside)
+    return completed(report, public_block(judged), digest)

@@ -8,7 +8,9 @@ read off the raw data.
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from importlib import metadata
+from typing import Any
 
 from incrowd._version import __version__
 from incrowd.core.signing import (
@@ -27,6 +29,7 @@ from incrowd.core.signing import (
 
 __all__ = [
     "canonical",
+    "digest_without",
     "file_sha256",
     "is_sealed",
     "key_fingerprint",
@@ -40,7 +43,14 @@ __all__ = [
     "to_bytes",
 ]
 
-_SOFTWARE = ("numpy", "opendp", "cryptography", "duckdb", "pyarrow")
+_SOFTWARE = ("numpy", "cryptography", "duckdb", "pyarrow")
+
+
+def digest_without(report: str, document: Mapping[str, Any]) -> str:
+    """The digest that a report shows: of its certificate as it was before it named that report and was sealed."""
+    stated = {key: value for key, value in document.items() if key not in ("digest", "signature")}
+    files = {name: file for name, file in document["files"].items() if name != report}
+    return sha256(canonical({**stated, "files": files}))
 
 
 def software() -> dict[str, str]:

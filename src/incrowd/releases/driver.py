@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 from incrowd.hierarchy import CodedAttribute
@@ -13,16 +14,19 @@ from incrowd.histogram import Histogram
 from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import Concern, Made, Mechanism, OutcomeT, PreparedT, SectionT, SettingsT, Tell
 from incrowd.mechanisms.certificate import MechanismT, PromiseT, Statement
+from incrowd.mechanisms.packages import require_exact, require_rows
 from incrowd.mechanisms.promises import Promise
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.releases.folders import Stage, writing
+from incrowd.releases.names import REPORT
 from incrowd.releases.pipeline import count_people_or_rows, one_row_each, rows_not_people
-from incrowd.releases.release import REPORT, Release, certify, files_of, void_of
-from incrowd.releases.staging import Stage, writing
+from incrowd.releases.release import Release, certify, files_of, void_of
 from incrowd.releases.verdict import before_publishing, insight, internal_block, public_block, verdict
-from incrowd.reports.page import with_verdict
+from incrowd.reports.page import completed
 from incrowd.sources import Source
 from incrowd.sources.at_least import CrowdsAsked
+from incrowd.sources.kept import KeptTable
 from incrowd.sources.people import BoundedRows
 
 
@@ -39,10 +43,16 @@ def prepared(
     rehearse: bool,
 ) -> DriverWork[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]:
     """Count the table and look at it: nothing is charged or drawn."""
+    section = mechanism.section_in(policy)
+    has_table = mechanism.table_stem(section) is not None
+    if has_table:
+        require_exact(section.output, policy.attributes, attributes, known=mechanism.labels_known(section))
     repeating = rows_not_people(opened, policy)
     asked = mechanism.crowds_asked(settings)
     whose = mechanism.counts_people(settings)
     table, people = _count_asked(opened, policy, attributes, asked, lambda part: tell("reading", part), whose=whose)
+    if has_table:
+        require_rows(section.output, mechanism.most_rows(section, table.total))
     settings, found = _prepare(mechanism, settings, table if people is None else people.telling, tell)
     concerns = (*repeating, *one_row_each(people, policy), *before_publishing(mechanism, policy, settings, table))
     return DriverWork(mechanism, policy, attributes, settings, found, table, source, copies, concerns, people, rehearse)
@@ -57,7 +67,7 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
     attributes: Sequence[CodedAttribute]
     settings: SettingsT
     prepared: PreparedT
-    table: Histogram | Crowds
+    table: Histogram | Crowds | KeptTable
     source: RandomSource
     copies: int
     concerns: Sequence[Concern]
@@ -65,7 +75,6 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
     rehearse: bool
 
     def ready(self, stage: Stage | None) -> Promise:
-        """All is known."""
         del stage
         return self.mechanism.spending(self.settings)
 
@@ -78,22 +87,24 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
         with nullcontext() if place is None else writing(place.folder), ThreadPoolExecutor(1) as aside:
             # As slow as the reports, and independent of them.
             files = aside.submit(files_of, policy, made.publication, None if place is None else place.public, void)
-            judged = verdict(policy, made.published, made.statement)
+            judged = verdict(policy, made.published, made.statement, made.beside)
             inside = insight(mechanism, self.attributes, settings, self.table, made)
-            report = mechanism.public_report(policy, settings, made.publication, made.statement, void=void)
-            report = with_verdict(report, public_block(judged))
+            page = mechanism.public_report(policy, settings, made.publication, made.statement, void=void)
             internal = self._internal(made, void)
-            block = internal_block(judged, inside, self.concerns)
-            internal = internal | {REPORT: with_verdict(internal[REPORT], block)}
             together = mechanism.together(settings, self.copies)
             published = made.published  # without the rest, which is not for those who get the release
-            names = published.columns
+            certified = certify(
+                *(policy, made.statement, published.columns, together, self.source, files.result()),
+                report=partial(completed, page, public_block(judged)),
+                void=void,
+            )
+            block = internal_block(judged, inside, self.concerns)
             return Release(
                 load=lambda: published,
-                certified=certify(policy, made.statement, names, together, self.source, files.result(), report, void),
+                certified=certified.certificate,
                 policy=policy.with_levels(made.levels),
-                report=report,
-                internal=internal,
+                report=certified.report,
+                internal=internal | {REPORT: completed(internal[REPORT], block, certified.digest)},
                 beside=made.beside,
                 verdict=judged,
                 insight=inside,
@@ -101,11 +112,10 @@ class DriverWork(Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, Mec
             )
 
     def _internal(self, made: Made[OutcomeT, Statement[PromiseT, MechanismT]], void: str | None) -> dict[str, bytes]:
-        from incrowd.marginals import Crowds
-
-        if isinstance(self.table, Crowds):
-            return self.mechanism.internal_crowds(self.policy, self.settings, self.table, made, void=void)
-        return self.mechanism.internal_files(self.policy, self.attributes, self.settings, self.table, made, void=void)
+        if isinstance(self.table, Histogram):
+            table = self.table
+            return self.mechanism.internal_files(self.policy, self.attributes, self.settings, table, made, void=void)
+        return self.mechanism.internal_crowds(self.policy, self.settings, self.table, made, void=void)
 
 
 def _count_asked(
@@ -116,7 +126,7 @@ def _count_asked(
     progress: Callable[[float], None],
     *,
     whose: bool = False,
-) -> tuple[Histogram | Crowds, BoundedRows | None]:
+) -> tuple[Histogram | Crowds | KeptTable, BoundedRows | None]:
     """As `count_people_or_rows`; of a table with very many cells, those that were asked for.
 
     Which rows of a person count depends on base codes, so tables of people with several rows come with all cells.
@@ -130,17 +140,18 @@ def _count_asked(
     found = count_crowds(source, codings, asked, progress=progress)
     if isinstance(found, Histogram):
         return require_as_asked(found, codings), None
-    require_as_asked(found.cells, asked.coarse(codings))
+    if isinstance(found, Crowds):
+        require_as_asked(found.cells, asked.coarse(codings))
     return found, None
 
 
 def _prepare(
     mechanism: Mechanism[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT],
     settings: SettingsT,
-    table: Histogram | Crowds,
+    table: Histogram | Crowds | KeptTable,
     tell: Tell,
 ) -> tuple[SettingsT, PreparedT]:
     """What the mechanism makes of the table before it draws."""
-    if isinstance(table, Crowds):
-        return settings, mechanism.prepare_crowds(settings, table)
-    return mechanism.prepare(settings, table, tell)
+    if isinstance(table, Histogram):
+        return mechanism.prepare(settings, table, tell)
+    return settings, mechanism.prepare_crowds(settings, table)

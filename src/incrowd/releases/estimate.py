@@ -23,6 +23,7 @@ def estimate(
     *,
     method: str | None = None,
     mean: str | None = None,
+    sum_of: str | None = None,
     total: int | None = None,
 ) -> Estimates:
     """A cross-tabulation by some columns of a release or of a published folder, which must pass its own checks.
@@ -30,16 +31,25 @@ def estimate(
     How to estimate can be said for randomised releases only; of these the number of people is known.
     """
     ends = None if total is None else (require_count("total", total, 0),) * 2
-    options = EstimateOptions(mean, ends, method)
+    options = EstimateOptions(mean, ends, method, sum_of)
 
     def needed(certificate: AnyCertificate) -> Iterable[str]:
         return mechanism_named(certificate.mechanism.name).columns_needed(certificate, by, options)
 
+    if isinstance(published, Release) and published.folder is not None:
+        published = published.folder  # executors wrote it: no machine need hold more of it than is asked for
     if isinstance(published, Release):
         certificate = published.certified
         publication = Publication(published.histogram, published.beside)
     else:
         certificate, publication = read_release(published, needed)
+    return estimate_from(certificate, publication, by, options)
+
+
+def estimate_from(
+    certificate: AnyCertificate, publication: Publication, by: Sequence[str], options: EstimateOptions
+) -> Estimates:
+    """A cross-tabulation of what was published and has passed its checks."""
     known = all_columns(certificate)
     unknown = [name for name in by if name not in known]
     if unknown or not by:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic
 
@@ -18,10 +19,11 @@ from incrowd.mechanisms.registry import MECHANISMS, mechanism_named
 from incrowd.mechanisms.tables import table_name
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.releases.release import REPORT, Release, certify, measured, void_of
-from incrowd.releases.staging import Stage, Staged, writing
+from incrowd.releases.folders import Stage, Staged, writing
+from incrowd.releases.names import REPORT
+from incrowd.releases.release import Release, certify, measured, void_of
 from incrowd.releases.verdict import Insight, internal_block, public_block, verdict
-from incrowd.reports.page import with_verdict
+from incrowd.reports.page import completed
 
 if TYPE_CHECKING:
     from incrowd.sources.people import BoundedRows
@@ -59,7 +61,7 @@ def require_possible(policy: Policy, folder: str | Path | None, copies: int, *, 
             raise ParameterError(
                 f"Executors {what}.",
                 code="parameter-combination",
-                remedy="Leave the option out (write_with, --write-with): then the table is drawn and written here.",
+                remedy="Leave out --write-with: then the table is drawn and written here.",
             )
 
 
@@ -98,14 +100,19 @@ class ExecutorsWork(Generic[PromiseT, MechanismT]):
         with writing(place.folder):
             files = _moved(made.parts, place.public / table_name("parquet"))
         judged = verdict(self.policy, made.published, made.statement)
-        report = with_verdict(self.draw.public_report(self.policy, made, void=void), public_block(judged))
+        page = self.draw.public_report(self.policy, made, void=void)
         internal = self.draw.internal_report(self.policy, made, void=void)
+        certified = certify(
+            *(self.policy, made.statement, made.published.columns, None, bits, files),
+            report=partial(completed, page, public_block(judged)),
+            void=void,
+        )
         return Release(
             load=lambda: _read(place.folder),
-            certified=certify(self.policy, made.statement, made.published.columns, None, bits, files, report, void),
+            certified=certified.certificate,
             policy=self.policy.with_levels(made.levels),
-            report=report,
-            internal={REPORT: with_verdict(internal, internal_block(judged, Insight()))},
+            report=certified.report,
+            internal={REPORT: completed(internal, internal_block(judged, Insight()), certified.digest)},
             folder=place.folder,
             verdict=judged,
         )

@@ -232,6 +232,10 @@ class Ledger:
         """The budget in force, without adding anything up; None if there is none."""
         return self._first_look(dataset).budget
 
+    def account(self, dataset: str) -> Account:
+        """All that a decision about a dataset depends on."""
+        return self._first_look(dataset)
+
     def statement(self, dataset: str) -> AccountStatement:
         """What was released, spent and left.
 

@@ -7,7 +7,7 @@ between. It is never ahead of one, so it never refuses a ledger that nothing is 
 
 The folder: INCROWD_STATE, if it is set; else incrowd/ in XDG_STATE_HOME or ~/.local/state, on macOS in
 ~/Library/Application Support, on Windows in %LOCALAPPDATA%. Where there is none that can be written to, ledgers work
-all the same, and a note says that nothing is remembered.
+even then, and a note says that nothing is remembered.
 """
 
 from __future__ import annotations

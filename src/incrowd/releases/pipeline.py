@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from incrowd.core.errors import DataError, ParameterError, PolicyError
 from incrowd.core.files import named, require_absent
+from incrowd.core.progress import Progress, drawing, teller
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
@@ -19,14 +20,13 @@ if TYPE_CHECKING:
     from incrowd.policy import Policy
     from incrowd.policy import Release as PolicyRelease
     from incrowd.randomness import RandomSource
+    from incrowd.releases.folders import Stage
     from incrowd.releases.release import Release
-    from incrowd.releases.staging import Stage
     from incrowd.sources import Source
     from incrowd.sources.people import BoundedRows
 
-Progress = Callable[[str, float], None]
 
-
+@drawing
 def release(
     data: Any = None,
     policy: Policy | str | Path | None = None,
@@ -40,7 +40,8 @@ def release(
     write_with: str = "driver",
     rehearse: bool = False,
     new_ledger: bool = False,
-    progress: Progress | None = None,
+    output: str | None = None,
+    progress: Progress | bool | None = None,
     _source: RandomSource | None = None,
 ) -> Release:
     """The main job: publish a table as its policy says.
@@ -66,7 +67,9 @@ def release(
             release is void, which its certificate, its report and the name of each of its files say.
         new_ledger: this is the first release of the dataset. Its budget is set in the policy's ledger, which is made if
             there is none. Otherwise a ledger that is missing, or does not know the dataset, is an error.
-        progress: called with what is being done and the part of it that is done.
+        output: the format, if not the one that the policy names: parquet, csv, arrow, sav, dta or xlsx.
+        progress: True for a bar, in a terminal or a notebook; or a function, called with what is being done and the
+            part of it that is done.
     """
     return release_copies(
         data,
@@ -81,11 +84,13 @@ def release(
         write_with=write_with,
         rehearse=rehearse,
         new_ledger=new_ledger,
+        output=output,
         progress=progress,
         _source=_source,
     )[0]
 
 
+@drawing
 def release_copies(
     data: Any = None,
     policy: Policy | str | Path | None = None,
@@ -100,7 +105,8 @@ def release_copies(
     write_with: str = "driver",
     rehearse: bool = False,
     new_ledger: bool = False,
-    progress: Progress | None = None,
+    output: str | None = None,
+    progress: Progress | bool | None = None,
     warn: Callable[[Concern], None] | None = None,
     _source: RandomSource | None = None,
 ) -> list[Release]:
@@ -113,12 +119,12 @@ def release_copies(
     from incrowd.mechanisms.registry import mechanism_named
     from incrowd.randomness import RandomSource
     from incrowd.releases.certificate import load_secret_key
-    from incrowd.releases.charging import Purse
+    from incrowd.releases.folders import require_free, staged, writing
+    from incrowd.releases.purse import Purse
     from incrowd.releases.release import signed, write_around
-    from incrowd.releases.staging import require_free, staged, writing
 
-    tell = progress or (lambda _what, _part: None)
-    plan = read_policy(policy)
+    tell = teller(progress)
+    plan = read_policy(policy).with_output(output)
     section = _require_possible(plan, folder, copies, write_with, rehearse=rehearse)
     key = None if sign_with is None else load_secret_key(sign_with)
     folders = [] if folder is None else release_folders(folder, copies)
@@ -246,7 +252,7 @@ def release_folders(folder: str | Path, copies: int = 1) -> list[Path]:
 
 def internal_folder(folder: str | Path) -> Path:
     """Where a release's files for the publisher alone are, beside its folder."""
-    from incrowd.releases.staging import internal_folder
+    from incrowd.releases.folders import internal_folder
 
     return internal_folder(Path(folder))
 
@@ -318,7 +324,7 @@ def rows_not_people(source: Source, policy: Policy) -> tuple[Concern, ...]:
             found.column,
             f"Each row is taken for a person, but {found.column!r} repeats: what is promised is promised to a "
             "row, not to whoever has several. If it says whose a row is, give the policy a section 'people'; if rows "
-            "are people all the same, confirm it: 'rows_are_people: true'.",
+            "are people nevertheless, confirm it: 'rows_are_people: true'.",
         )
         for found in seem_not_people(source, list(policy.published))[:1]
     )

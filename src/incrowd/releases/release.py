@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
-import html
 import io
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
+from incrowd.core.display import Picture, Showable, Shown, ShownTable
 from incrowd.core.errors import InputError, InternalError
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.base import Concern, Publication
 from incrowd.mechanisms.certificate import (
     FORMAT,
     AnyCertificate,
+    StatedFile,
     StatedMechanism,
     StatedPromise,
     Statement,
@@ -29,29 +30,27 @@ from incrowd.mechanisms.tables import table_name, write_table
 from incrowd.policy import Policy
 from incrowd.policy.release import ReleaseSection
 from incrowd.releases import certificate as certificates
-from incrowd.releases.charging import Charged
-from incrowd.releases.staging import internal_folder, staged, writing
+from incrowd.releases.description import described
+from incrowd.releases.folders import internal_folder, staged, writing
+from incrowd.releases.names import CERTIFICATE, DESCRIPTION, POLICY, REHEARSED, REPORT, file_name
+from incrowd.releases.purse import Charged, Foreseen
 from incrowd.releases.verdict import Insight, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     import pyarrow as pa
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     from incrowd.sources.people import BoundedRows
 
-CERTIFICATE, REPORT, POLICY = "certificate.json", "report.html", "policy.yaml"
 VOID = "Drawn from predictable bits, for tests: this promises nothing."
-REHEARSED = (
-    "A rehearsal: it was charged to no ledger, and parts of its policy may have been read off the table. It promises "
-    "nothing and is not to be published."
-)
 BY_RESPONDENTS = "the generator of each respondent's own device"
 """Where the bits of records came from that their owners have randomised."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Release:
+class Release(Showable):
     """A table that can be published, and the proof of what it promises.
 
     Attributes:
@@ -90,6 +89,11 @@ class Release:
     def account(self) -> Mapping[str, Any] | None:
         """What is spent on the dataset and what is left, as its ledger says now; None if no ledger counts."""
         return self.charged.account()
+
+    @property
+    def foreseen(self) -> Foreseen | None:
+        """What publishing a rehearsal would do to its ledger; None if it names none, or was published. For you only."""
+        return self.charged.foreseen
 
     @cached_property
     def histogram(self) -> Histogram:
@@ -130,6 +134,30 @@ class Release:
         frame: pd.DataFrame = self.table.to_pandas()
         return frame
 
+    def to_polars(self) -> pl.DataFrame:
+        """The published records as a Polars table."""
+        import polars as pl
+
+        return pl.DataFrame(self.table)
+
+    def __len__(self) -> int:
+        return int(self.histogram.total)
+
+    def __bool__(self) -> bool:
+        return True  # a release without records is one, too
+
+    def plot(self, by: str | Sequence[str] | None = None, path: str | Path | None = None) -> Picture:
+        """How many people of the population there are by some columns, as estimated from this release, with intervals.
+
+        Args:
+            by: the columns, or the only one; the first that is published if not given.
+            path: an SVG file to write.
+        """
+        from incrowd.releases.estimate import estimate
+
+        names = [next(iter(self.policy.published))] if by is None else [by] if isinstance(by, str) else list(by)
+        return estimate(self, names).plot(path)
+
     def save(self, folder: str | Path) -> Path:
         """Write the public files to a new folder and the publisher's own beside it, to `<folder>.internal`.
 
@@ -144,33 +172,15 @@ class Release:
         with self.charged.explained():
             return save(Path(folder), self)
 
-    def __repr__(self) -> str:
-        said = self.void or self.certified.promise.in_words
-        return f"<Release by {self.certified.mechanism.name}: {said}>"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(column.name)}</td><td>{html.escape(column.shown)}</td>"
-            f"<td>{column.occurring_of}</td></tr>"
-            for column in self.verdict.columns
+    def shown(self) -> Shown:
+        """What it promises and what it is good for."""
+        columns = [(column.name, column.shown, str(column.occurring_of)) for column in self.verdict.columns]
+        return Shown(
+            f"Release by {self.certified.mechanism.name}",
+            (*self.verdict.lines, self.void or self.certified.promise.in_words),
+            (ShownTable(("column", "shown", "values that occur"), columns, words=2),),
+            tuple(f"{'For you only: ' if one.internal else ''}{one.text}" for one in self.warnings),
         )
-        warnings = "".join(
-            f"<li>{'For you only: ' if warning.internal else ''}{html.escape(warning.text)}</li>"
-            for warning in self.warnings
-        )
-        return (
-            f"<div><b>Release by {html.escape(self.certified.mechanism.name)}</b>"
-            + "".join(f"<p>{html.escape(line)}</p>" for line in self.verdict.lines)
-            + (f"<ul>{warnings}</ul>" if warnings else "")
-            + f"<p>{html.escape(self.void or self.certified.promise.in_words)}</p>"
-            f"<table><tr><th>column</th><th>shown</th><th>values that occur</th></tr>{rows}</table></div>"
-        )
-
-
-def file_name(name: str, void: str | None) -> str:
-    """What a file of a release is called: those of a rehearsal say that they are void."""
-    stem, dot, suffix = name.rpartition(".")
-    return f"{stem}.void{dot}{suffix}" if void == REHEARSED else name
 
 
 def void_of(bits: BitsOrigin, *, rehearse: bool) -> str | None:
@@ -211,7 +221,7 @@ def files_of(
     stem = mechanism.table_stem(section)
     if stem is not None:
         fills[table_name(section.output, stem)] = partial(
-            write_table, published.table, section.output, notes=mechanism.table_notes
+            write_table, published.table, section.output, notes=mechanism.table_notes, attributes=policy.attributes
         )
     names = {file_name(name, void): fill for name, fill in fills.items()}
     return {n: _measured(fill) if folder is None else _write(folder / n, fill) for n, fill in names.items()}
@@ -224,9 +234,9 @@ def certify(
     together: Together | None,
     bits: BitsOrigin,
     files: Mapping[str, Any],
-    report: bytes,
+    report: Callable[[str], bytes],
     void: str | None,
-) -> AnyCertificate:
+) -> Certified:
     """The certificate of a release: what its mechanism states, about these very files.
 
     Args:
@@ -236,26 +246,44 @@ def certify(
         together: what several copies promise together.
         bits: where the random bits came from.
         files: the table and those beside it, each with its digest and size.
-        report: the public one.
+        report: the public one, with the digest that it shows.
         void: why nothing is promised, if so.
     """
-    sealed = certificates.seal(
-        {
-            "format": FORMAT,
-            "title": policy.title,
-            "promise": statement.promise.model_copy(update={"together": together, "void": void}).document(),
-            "mechanism": statement.mechanism.document(),
-            "assumptions": list(statement.assumptions),
-            "columns": [{"name": c.name, "labels": list(c.labels)} for c in columns],
-            "policy": policy.canonical(),
-            "policy_digest": policy.digest(),
-            "files": {**files, file_name(REPORT, void): {"sha256": certificates.sha256(report), "bytes": len(report)}},
-            "software": certificates.software(),
-            "randomness": bits.kind,
-            "created": dt.datetime.now(dt.UTC).date().isoformat(),
-        }
-    )
-    return mechanism_named(statement.mechanism.name).certificate.read(sealed)
+    name = file_name(REPORT, void)
+    stated: dict[str, Any] = {
+        "format": FORMAT,
+        "title": policy.title,
+        "promise": statement.promise.model_copy(update={"together": together, "void": void}).document(),
+        "mechanism": statement.mechanism.document(),
+        "assumptions": list(statement.assumptions),
+        "columns": [{"name": c.name, "labels": list(c.labels)} for c in columns],
+        "policy": policy.canonical(),
+        "policy_digest": policy.digest(),
+        "files": dict(files),
+        "software": certificates.software(),
+        "randomness": bits.kind,
+        "created": dt.datetime.now(dt.UTC).date().isoformat(),
+    }
+    certificate = mechanism_named(statement.mechanism.name).certificate.read(certificates.seal(stated))
+    stated["files"][file_name(DESCRIPTION, void)] = _digested(described(certificate))
+    digest = certificates.digest_without(name, stated)
+    page = report(digest)
+    stated["files"][name] = _digested(page)
+    named = {of: StatedFile(**entry) for of, entry in stated["files"].items()}
+    whole = certificate.model_copy(update={"files": named, "digest": certificates.seal(stated)["digest"]})
+    return Certified(whole, page, digest)
+
+
+class Certified(NamedTuple):
+    """A certificate, the public report that it names, and the digest that reports show."""
+
+    certificate: AnyCertificate
+    report: bytes
+    digest: str
+
+
+def _digested(content: bytes) -> dict[str, Any]:
+    return {"sha256": certificates.sha256(content), "bytes": len(content)}
 
 
 def signed(certificate: AnyCertificate, key: Ed25519PrivateKey | None) -> AnyCertificate:
@@ -273,7 +301,6 @@ class FileDigest(io.RawIOBase):
         self.size = 0
 
     def writable(self) -> bool:
-        """It is, and nothing else."""
         return True
 
     def write(self, content: Any) -> int:
@@ -319,7 +346,7 @@ def write_around(release: Release, public: Path, internal: Path, at: Path) -> No
     certificate = certificates.to_bytes(release.certificate)
     for folder, files in (
         (internal, {POLICY: f"{note}{text}".encode(), **release.internal}),
-        (public, {REPORT: release.report, CERTIFICATE: certificate}),
+        (public, {REPORT: release.report, DESCRIPTION: described(release.certified), CERTIFICATE: certificate}),
     ):
         for name, content in files.items():
             _write(folder / file_name(name, release.void), partial(_pour, content))

@@ -35,7 +35,7 @@ from incrowd.mechanisms.promises import (
     Rule,
     ViewsPromise,
 )
-from incrowd.releases.spending import added_parts, at_least, meaning, parts_of, planned_parts, remaining
+from incrowd.releases.costs import added_parts, at_least, meaning, parts_of, planned_parts, remaining
 from incrowd.theory.filters import OrderFilter
 from incrowd.theory.profile import ApproximateDP, Relation
 
@@ -128,13 +128,11 @@ class SumRule(Counting):
         return epsilon <= self.budget.epsilon and delta <= self.budget.delta
 
     def spent(self, costs: Costs) -> tuple[float, float]:
-        """The sums."""
         if any(math.isinf(cost["epsilon"]) for cost in costs):
             return math.inf, at_least(_total(costs, "delta"))
         return at_least(_total(costs, "epsilon")), at_least(_total(costs, "delta"))
 
     def left(self, costs: Costs) -> dict[str, float]:
-        """The differences."""
         epsilon, delta = self.spent(costs)
         return {"epsilon": remaining(self.budget.epsilon, epsilon), "delta": remaining(self.budget.delta, delta)}
 
@@ -225,12 +223,10 @@ class Units(Counting):
         return self._used(costs) <= self.budget.terms["units"]
 
     def spent(self, costs: Costs) -> tuple[float, float]:
-        """The units composed."""
         budget = self.budget
         return planned_parts(_units(budget, self._used(costs)), budget.delta), budget.delta
 
     def left(self, costs: Costs) -> dict[str, float]:
-        """Also in units."""
         return {**super().left(costs), "units": self.budget.terms["units"] - self._used(costs)}
 
     @staticmethod
@@ -295,15 +291,16 @@ def dominates(unit: CrowdPromise | Point, promise: Promise) -> bool:
 def units_for(unit: CrowdPromise | Point, promise: Promise) -> int | None:
     """With how many units it is proved that they dominate the promise; None if with none.
 
-    A set of views is one crowd after another, and a choice before some of them: each crowd is dominated by a unit's,
-    and each choice, whose profile is at most that of a point, by what a unit allows for choosing.
+    A set of views is one crowd after another, with noisy tables and choices beside them: each crowd is dominated by a
+    unit's, and each table and choice, whose profile is at most that of a point, by what a unit allows for choosing.
     """
     if not isinstance(promise, ViewsPromise):
         return 1 if dominates(unit, promise) else None
-    crowd = CrowdPromise(promise.k, promise.beta, promise.exponent if promise.choices else 0.0)
+    beside = max(promise.exponent if promise.choices else 0.0, promise.decay if promise.tables else 0.0)
+    crowd = CrowdPromise(promise.k, promise.beta, beside)
     if not isinstance(unit, CrowdPromise) or not dominates(unit, crowd):
         return None
-    return max(promise.samples, promise.choices)
+    return max(promise.samples, promise.choices + promise.tables)
 
 
 def _units(budget: Budget, number: int) -> Parts:

@@ -9,11 +9,12 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from incrowd.core.numbers import as_given, few_digits
+from incrowd.core.display import Showable, Shown, ShownTable
+from incrowd.core.numbers import as_given, few_digits, number_down
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Rule, Uncomposable, promise_to_dict
 from incrowd.releases.accounts import Account, costs_of
+from incrowd.releases.costs import counted, finite
 from incrowd.releases.rules import Counting, counting, sums
-from incrowd.releases.spending import counted, finite
 from incrowd.theory.profile import Relation
 
 
@@ -97,7 +98,6 @@ class StatementLine:
     cost: Mapping[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
         entry = self.recorded.entry
         return {
             "id": self.recorded.id,
@@ -119,8 +119,8 @@ class StatementLine:
         }
 
 
-@dataclass(frozen=True)
-class AccountStatement:
+@dataclass(frozen=True, repr=False)
+class AccountStatement(Showable):
     """What was released from a dataset, what that has spent, and what is left.
 
     Attributes:
@@ -146,6 +146,21 @@ class AccountStatement:
     def spent(self) -> Total:
         """The total that counts: the budget's, or else the one that leaves nothing out that composes."""
         return self.totals[-1]
+
+    def shown(self) -> Shown:
+        """What was released, what that has spent, and what is left."""
+        budget = "no budget is set" if self.budget is None else f"of {_rounded_up(self.budget.epsilon)} in all"
+        left = "" if self.remaining is None else f"; {number_down(self.remaining)} is left"
+        rows = [
+            (one.recorded.time[:10], one.recorded.entry.description, one.promise, str(one.recorded.state))
+            for one in self.releases
+        ]
+        return Shown(
+            f"{self.dataset}: {len(self.releases)} releases",
+            (f"Spent: {self.spent}, {budget}{left}.",),
+            (ShownTable(("date", "release", "promise", "state"), rows, words=4),),
+            self.notes,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of `incrowd ledger show`."""

@@ -33,9 +33,9 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.sample.section import Sample
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.releases.folders import require_free
 from incrowd.releases.pipeline import count_table, read_policy, release
 from incrowd.releases.release import Release
-from incrowd.releases.staging import require_free
 from incrowd.sources import Progress, SourceColumn
 
 __all__ = ["StreamSampler"]
@@ -175,11 +175,9 @@ class _Counted:
         self._table = table
 
     def columns(self) -> list[SourceColumn]:
-        """The columns."""
         return [SourceColumn(name, "other") for name in self._table.names]
 
     def count_by(self, codings: Sequence[Coding], *, progress: Progress | None = None) -> Histogram:  # noqa: ARG002
-        """The counts."""
         return self._table
 
 

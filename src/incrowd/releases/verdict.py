@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,24 +18,27 @@ import numpy as np
 from incrowd.core.errors import IncrowdError
 from incrowd.core.numbers import count, number, per_mille, percent
 from incrowd.histogram import Histogram, Labels
-from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import AnyMechanism, Concern
 from incrowd.mechanisms.certificate import StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.registry import mechanism_named
 from incrowd.recoding.fidelity import Fidelity, Told, dense, fidelity, score
+from incrowd.recoding.mapping import MAPPING, read_tree
 from incrowd.reports.bars import Row, bars
 from incrowd.reports.page import Content, Html, code, heading, label, markup, paragraph, points, table, tag
-from incrowd.sources.meaning import may_weigh, says_weight, words_of
+from incrowd.sources.column_names import may_weigh, says_weight, words_of
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
-    from incrowd.marginals import Counted
+    from incrowd.marginals import Counted, Crowds
     from incrowd.mechanisms.base import Made
     from incrowd.policy import Policy
+    from incrowd.sources.kept import KeptTable
 
 AnyStatement = Statement[StatedPromise, StatedMechanism]
 
+MOSTLY_HIDDEN = 0.5
+"""A column that a larger part of the records shows as everything alike says little."""
 NEARLY_EMPTY = 30
 """A table with fewer records is hardly worth publishing."""
 _NAMED = 4  # values or columns in a line
@@ -64,6 +68,7 @@ class ColumnVerdict:
         hidden: all values look alike.
         at_one_level: whether all records show it at the same one. If not, values of several levels stand side by side,
             and `values` are those that occur: of the others nothing is said.
+        at_top: the part of the records that show it at the top of its hierarchy, if levels stand side by side.
     """
 
     name: str
@@ -73,6 +78,7 @@ class ColumnVerdict:
     gone: Labels = ()
     hidden: bool = False
     at_one_level: bool = True
+    at_top: float = 0.0
 
     @property
     def occurring_of(self) -> str:
@@ -183,9 +189,25 @@ def _hidden(seen: PublicView) -> Iterator[Concern]:
             )
 
 
+def _mostly_hidden(seen: PublicView) -> Iterator[Concern]:
+    found = sorted((c for c in seen.columns if c.at_top > MOSTLY_HIDDEN), key=lambda column: -column.at_top)
+    if found:
+        section = seen.policy.release
+        keys = type(section).model_fields if section is not None else {}
+        named = _listed([f"{column.name} ({percent(column.at_top)})" for column in found])
+        weight = f"Give a column that matters more weight (importance: {{{found[0].name}: 3}}), l"
+        yield Concern(
+            "mostly-hidden",
+            found[0].name if len(found) == 1 else None,
+            f"In most records all values look alike of {named}. {weight if 'importance' in keys else 'L'}eave out "
+            "columns that matter less (role: drop), so that the others can be finer, or accept "
+            f"{'a larger epsilon' if 'epsilon' in keys else 'a weaker promise'}.",
+        )
+
+
 def _single(seen: PublicView) -> Iterator[Concern]:
     for column in seen.columns:
-        if not column.hidden and column.occurring == 1 and seen.records:
+        if not column.hidden and not column.at_top and column.occurring == 1 and seen.records:
             yield Concern(
                 "single-value",
                 column.name,
@@ -204,29 +226,40 @@ def _empty(seen: PublicView) -> Iterator[Concern]:
         )
 
 
-FINDINGS: tuple[Callable[[PublicView], Iterator[Concern]], ...] = (_empty, _hidden, _single)
+FINDINGS: tuple[Callable[[PublicView], Iterator[Concern]], ...] = (_empty, _hidden, _mostly_hidden, _single)
 """What is looked for in every release. Each sees what is published and the policy, never the table."""
 
 
-def verdict(policy: Policy, published: Counted, statement: AnyStatement) -> Verdict:
+def verdict(
+    policy: Policy, published: Counted, statement: AnyStatement, beside: Mapping[str, bytes] = MappingProxyType({})
+) -> Verdict:
     """What a release is good for, as far as what is published says it.
 
     Args:
         policy: what was asked for.
         published: the table, or its counts by each column.
         statement: what the release says of itself.
+        beside: the public files beside the table.
     """
     mechanism = mechanism_named(statement.mechanism.name)
     section = policy.release
     has_table = section is not None and mechanism.table_stem(section) is not None
-    columns = tuple(_column(published, name, statement.mechanism.levels, mechanism) for name in published.names)
+    levels = statement.mechanism.levels
+    tops = {c.name: c.labels[0] for c in read_tree(beside[MAPPING]).columns} if MAPPING in beside else {}
+    columns = tuple(_column(published, name, levels, mechanism, tops) for name in published.names)
     seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism)
     lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {seen.in_use}",)
     warnings = [replace(concern, internal=False) for find in FINDINGS for concern in find(seen)]
     return Verdict(lines, seen.columns, tuple(warnings))
 
 
-def _column(published: Counted, name: str, levels: Mapping[str, int], mechanism: AnyMechanism) -> ColumnVerdict:
+def _column(
+    published: Counted,
+    name: str,
+    levels: Mapping[str, int],
+    mechanism: AnyMechanism,
+    tops: Mapping[str, str | None],
+) -> ColumnVerdict:
     labels = published[name].labels
     part = published.project([name])
     there = np.zeros(len(labels), dtype=np.bool_)
@@ -243,7 +276,9 @@ def _column(published: Counted, name: str, levels: Mapping[str, int], mechanism:
         shown = mechanism.kept_as
     occurring = int(there.sum())
     if level is None:
-        return ColumnVerdict(name, shown, occurring, occurring, at_one_level=False)
+        alike = np.array([name in tops and text == tops[name] for text in labels], dtype=np.bool_)
+        at_top = int(part.counts[alike[part[name].codes]].sum()) / (part.total or 1)
+        return ColumnVerdict(name, shown, occurring, occurring, at_one_level=False, at_top=at_top)
     gone = tuple(text for text, is_there in zip(labels, there, strict=True) if not is_there)
     return ColumnVerdict(name, shown, len(labels), occurring, gone, hidden)
 
@@ -282,10 +317,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def before_publishing(
-    mechanism: AnyMechanism, policy: Policy, settings: Any, table: Histogram | Crowds
+    mechanism: AnyMechanism, policy: Policy, settings: Any, table: Histogram | Crowds | KeptTable
 ) -> Iterator[Concern]:
     """What had better be changed before anything is charged or drawn. For the publisher's eyes only."""
-    whole = table.whole if isinstance(table, Crowds) else table
+    whole: Counted = table if isinstance(table, Histogram) else table.whole
     for mark in policy.unconfirmed:
         name = mark.path.split(".")[1] if mark.path.startswith("attributes.") else None
         text = f"{mark.path or 'The policy'} was read off the data ({mark.text}). Confirm it, then remove the mark."
@@ -307,8 +342,7 @@ def before_publishing(
                 f"{column.name} declares {values:,} values, of which {there:,} occur. Every one of them could be a "
                 "person's, so they are reckoned with: declare fewer, or group them with a hierarchy.",
             )
-    if isinstance(table, Histogram):
-        yield from mechanism.concerns(settings, table)
+    yield from mechanism.concerns(settings, whole)
 
 
 # --- what only the publisher may know ---------------------------------------------------------------------------------
@@ -318,7 +352,7 @@ def insight(
     mechanism: AnyMechanism,
     attributes: Sequence[CodedAttribute],
     settings: Any,
-    table: Histogram | Crowds,
+    table: Histogram | Crowds | KeptTable,
     made: Made[Any, Any],
 ) -> Insight:
     """Compare a release with the table that it was made of.
@@ -330,13 +364,13 @@ def insight(
         table: the full table, base codes; or what is known of it.
         made: what came out.
     """
-    some = isinstance(table, Crowds)
-    whole: Counted = table.whole if isinstance(table, Crowds) else table
-    lines = (_SMALL_CELLS_STAYED,) if isinstance(table, Crowds) else tuple(mechanism.remarks(settings, table, made))
+    some = not isinstance(table, Histogram)
+    whole: Counted = table if isinstance(table, Histogram) else table.whole
+    lines = tuple(mechanism.remarks(settings, table, made)) if isinstance(table, Histogram) else (_SMALL_CELLS_STAYED,)
     try:
         told = mechanism.told(settings, made)
         recodes = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in attributes if a.name in made.levels}
-        errors, shares = _shares(whole, told, recodes, attributes)
+        errors, shares = value_shares(whole, told, recodes, attributes)
         at_levels = len(recodes) == len(attributes) and any(made.levels[a.name] for a in attributes)
         finest = fidelity(whole, told, most=1 if some else 3, work=_WORK)
         shown = fidelity(whole, told, recodes, most=1 if some else 3, work=_WORK) if at_levels else finest
@@ -349,9 +383,10 @@ def insight(
     return Insight(shown, finest, errors, shares, lines, tuple(warnings))
 
 
-def _shares(
+def value_shares(
     whole: Counted, told: Told, recodes: Mapping[str, Any], attributes: Sequence[CodedAttribute]
 ) -> tuple[dict[str, float], tuple[ValueShare, ...]]:
+    """For each column the part of its records that is told to be elsewhere, and what became of each value's share."""
     errors, found = {}, []
     for a in attributes:
         counts = [np.maximum(dense(whole, (a.name,)), 0.0), np.maximum(told((a.name,)), 0.0)]
@@ -425,7 +460,7 @@ def public_block(found: Verdict) -> Html:
     """The verdict for the public report."""
     parts: list[Content] = [*map(_line, found.lines), *_warned("To keep in mind", found.warnings)]
     if found.columns:
-        parts += [heading("Each column"), _column_table(found)]
+        parts.append(_column_table(found))
     return _block(parts)
 
 
@@ -436,7 +471,7 @@ def internal_block(found: Verdict, inside: Insight, concerns: Sequence[Concern] 
         parts.append(_score_table(inside))
     parts += _warned("To be changed, perhaps", (*concerns, *found.warnings, *inside.warnings))
     if found.columns:
-        parts += [heading("Each column"), _column_table(found, inside)]
+        parts.append(_column_table(found, inside))
     if inside.shares:
         parts += [heading("What became of each value’s share"), share_bars(inside.shares)]
     return _block(parts)
@@ -478,9 +513,8 @@ def _score_table(inside: Insight) -> Html:
                 numbers=(1, 2, 3, 4, 5),
             ),
             paragraph(
-                "1000 times one minus the total variation distance between the true shares and those that the release "
-                "tells, the mean over sets of columns. Control: what the true counts of each column alone would tell, "
-                "taken as independent; a release below it says less than a table for each column would."
+                "1000: all shares are right (1 minus their total variation distance). Control: what a true table for "
+                "each column alone would score; a release below it says less than that."
             ),
         ]
     )
@@ -489,14 +523,19 @@ def _score_table(inside: Insight) -> Html:
 def _column_table(found: Verdict, inside: Insight | None = None) -> Html:
     """How finely each column is shown and what is gone; for the publisher, also how far its counts are off."""
     rows: list[list[Content]] = [
-        [label(column.name), column.shown, column.occurring_of, markup(_names(column))] for column in found.columns
+        [label(column.name), _shown_in_words(column), column.occurring_of, markup(_names(column))]
+        for column in found.columns
     ]
     heads = ["column", "shown", "values that occur", "values gone"]
     if inside is not None:
         heads.insert(3, "counts off by")
         for row, column in zip(rows, found.columns, strict=True):
             row.insert(3, percent(inside.errors[column.name]) if column.name in inside.errors else "–")
-    return table("The columns", heads, rows, numbers=range(2, len(heads) - 1))
+    return table("Each column", heads, rows, numbers=range(2, len(heads) - 1))
+
+
+def _shown_in_words(column: ColumnVerdict) -> str:
+    return column.shown + (f"; {percent(column.at_top)} of the records all alike" if column.at_top else "")
 
 
 def _names(column: ColumnVerdict) -> list[Content]:

@@ -17,7 +17,8 @@ from typing import Any, NoReturn
 from pydantic import ValidationError
 
 from incrowd.core.bits import DerivedBits
-from incrowd.core.errors import IncrowdError, InputError, InternalError
+from incrowd.core.display import Showable, Shown, ShownTable
+from incrowd.core.errors import IncrowdError, InputError, InternalError, MissingLibraryError
 from incrowd.mechanisms.base import AnyMechanism, Check, Publication, all_columns, published_attributes, section_of
 from incrowd.mechanisms.certificate import FORMAT, AnyCertificate
 from incrowd.mechanisms.declared import policy_of, unheld
@@ -26,8 +27,10 @@ from incrowd.mechanisms.tables import RECORDS_PER_PART, part_names, table_name
 from incrowd.policy.release import ReleaseSection
 from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
-from incrowd.releases.reading import Published, no_table, read_table
-from incrowd.releases.release import BY_RESPONDENTS, CERTIFICATE, REHEARSED, REPORT, file_name
+from incrowd.releases.description import described
+from incrowd.releases.names import CERTIFICATE, DESCRIPTION, REHEARSED, REPORT, file_name
+from incrowd.releases.published import Published, no_table, read_table
+from incrowd.releases.release import BY_RESPONDENTS
 
 VOID = "the promise is not void"
 
@@ -55,8 +58,8 @@ Remake = Callable[[AnyCertificate, Publication], bytes]
 """The public report, made again from a certificate and what is published with it."""
 
 
-@dataclass(frozen=True)
-class Verification:
+@dataclass(frozen=True, repr=False)
+class Verification(Showable):
     """What was checked, what must be taken on trust, and whether every check holds.
 
     Attributes:
@@ -85,6 +88,17 @@ class Verification:
             return "Not signed."
         with_what = "compared with the key given" if self.compared else "compared with no key that you trust"
         return f"Signed by the key {self.signed_by}, {with_what}."
+
+    def shown(self) -> Shown:
+        """Whether it is valid, each check, and what must be taken on trust."""
+        rows = [("holds" if one.holds else "FAILS", one.name, one.detail) for one in self.checks]
+        verdict = "valid" if self.valid else "a rehearsal, which is never valid" if self.rehearsal else "not valid"
+        return Shown(
+            f"The release is {verdict}: {sum(one.holds for one in self.checks)} of {len(self.checks)} checks hold",
+            (self.signature,),
+            (ShownTable(("", "check", ""), rows, words=3),),
+            tuple(f"on the publisher's word: {text}" for text in self.claimed),
+        )
 
 
 def verify(
@@ -153,10 +167,17 @@ def _examine(
                 table = _read(folder, certificate, {*wanted, *(all_columns(certificate) if again else ())})
                 checks.extend(_table(certificate, table))
             claimed += [*_mechanism(certificate).claimed, *unheld(certificate)]
+            if all(c.holds or c.name == VOID for c in checks):
+                said = _description(folder, certificate)
+                (claimed if isinstance(said, str) else checks).append(said)  # type: ignore[arg-type]
             if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
                 found = _report(folder, certificate, table.publication, remake)
                 (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
+            if table is not None and table.unsure and not _writes_alike(certificate):
+                claimed.append("that the table's file says nothing besides its records: other software wrote it")
             claimed += [_whose(signed_by, trusted), *certificate.assumptions]
+        except MissingLibraryError:
+            raise
         except (IncrowdError, *_HOSTILE):
             checks.append(Check(_COMPLETE, holds=False, detail="a field is missing or malformed"))
     outcome = Verification(
@@ -185,6 +206,17 @@ def _whose(signed_by: str | None, trusted: str | None) -> str:
     if trusted is None:
         return f"that the key {signed_by}, which signed the certificate, is the publisher's: it was compared with none"
     return ""
+
+
+def _description(folder: Path, certificate: AnyCertificate) -> Check | str:
+    """Whether the description is the one that follows from the certificate; or why that cannot be told."""
+    name = file_name(DESCRIPTION, certificate.promise.void)
+    if name not in certificate.files:
+        return ""
+    same = (folder / name).read_bytes() == described(certificate)
+    if not same and certificate.software.document() != certificates.software():
+        return f"that {name} says what the certificate does: it was made by other versions of the software"
+    return Check("the description is the one that the certificate gives", same, "it says something else")
 
 
 def _report(folder: Path, certificate: AnyCertificate, published: Publication, remake: Remake) -> Check | str:
@@ -303,7 +335,7 @@ def _section(certificate: AnyCertificate) -> ReleaseSection:
 def _table_files(certificate: AnyCertificate) -> list[str]:
     """The table's files, in order, as far as a release can have such; the names of others are not looked at."""
     if _in_parts(certificate):
-        return part_names(max(1, len(set(certificate.files) - {REPORT})))
+        return part_names(max(1, len(set(certificate.files) - {REPORT, DESCRIPTION})))
     whole = _whole_table(certificate)
     return [] if whole is None else [whole]
 
@@ -331,7 +363,8 @@ def _files(folder: Path, certificate: AnyCertificate) -> Iterator[Check]:
     """Exactly the files that a release has: ordinary ones, with the digests and sizes stated, and called void if so."""
     table, stated, void = _table_files(certificate), certificate.files, certificate.promise.void
     beside = [file_name(name, void) for name in _mechanism(certificate).beside_names(certificate)]
-    wanted = {*table, *beside, file_name(REPORT, void)}
+    # Releases of earlier versions have no description.
+    wanted = {*table, *beside, file_name(REPORT, void), *({file_name(DESCRIPTION, void)} & set(stated))}
     yield Check("the files are those of a release", set(stated) == wanted, "others are listed")
     tops = {Path(name).parts[0] for name in wanted}
     odd = [name for name in tops if name not in wanted and not _is(folder / name, stat.S_ISDIR)]
@@ -360,11 +393,19 @@ def _read(folder: Path, certificate: AnyCertificate, wanted: Collection[str]) ->
     try:
         files = [folder / name for name in _table_files(certificate)]
         table = (
-            read_table(files, certificate.labels, wanted, _mechanism(certificate).table_notes)
+            read_table(
+                files,
+                certificate.labels,
+                wanted,
+                _mechanism(certificate).table_notes,
+                policy_of(certificate).attributes,
+            )
             if files
             else no_table(certificate.labels)
         )
         return replace(table, beside=dict(_beside(folder, certificate)))
+    except MissingLibraryError:
+        raise
     except (IncrowdError, *_HOSTILE):
         return None
 
@@ -390,11 +431,17 @@ def _table(certificate: AnyCertificate, table: Published | None) -> Iterator[Che
     yield from _mechanism(certificate).check_table(certificate, table.publication)
     *full, last = table.records or (0,)
     cut = not _in_parts(certificate) or (set(full) <= {RECORDS_PER_PART} and 0 < last <= RECORDS_PER_PART)
+    alike = not (table.unsure and _writes_alike(certificate))
     yield Check(
         "rows come in canonical order, and the file's notes say nothing else",
-        table.canonical and cut,
+        table.canonical and cut and alike,
         "its rows are in another order, it holds notes of its own, or it is cut into parts elsewhere",
     )
+
+
+def _writes_alike(certificate: AnyCertificate) -> bool:
+    """Whether what wrote the table's file is here as stated; versions of what writes for packages are not stated."""
+    return _section(certificate).output == "arrow" and certificate.software.document() == certificates.software()
 
 
 def _unreadable(

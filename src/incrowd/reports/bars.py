@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.core.numbers import count, number, percent
+from incrowd.core.numbers import count, percent
 from incrowd.reports.page import Content, Html, label, tag
 
 MOST = 20
@@ -74,7 +74,7 @@ def crowd_sizes(title: Content, note: Content, sizes: NDArray[np.integer], *, ca
     for (low, high), part in zip(bins, found, strict=True):
         rows.append(
             Row(
-                number(low) if low == high else f"{low:,} to {high:,}",
+                count(low, "record", "records") if low == high else f"{low:,} to {high:,} records",
                 [len(part) / top],
                 [f"{len(part):,}", percent(int(part.sum()) / total)],
             )

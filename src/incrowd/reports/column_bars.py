@@ -11,6 +11,7 @@ from incrowd.reports.page import Html, label
 from incrowd.sources.profile import COMMON, ColumnProfile
 
 _BINS = 14
+_SHAPE = 16  # bars of the small picture
 
 
 def column_bars(column: ColumnProfile) -> Html:
@@ -19,7 +20,7 @@ def column_bars(column: ColumnProfile) -> Html:
     if column.days is not None:
         parts.append(f"from {column.days[0]} to {column.days[1]}")
     many = column.distinct > MOST and bool(column.numbers)
-    found = _ranges(column) if many else [(label(text), size) for text, size in column.common[:MOST]]
+    found = _named_ranges(column) if many else [(label(text), size) for text, size in column.common[:MOST]]
     shown = sum(size for _, size in found)
     if column.present > shown:
         rest = "rarer values" if len(column.common) <= MOST else "other values"
@@ -35,8 +36,24 @@ def column_bars(column: ColumnProfile) -> Html:
     return bars(label(column.name), note, ("records", "share"), rows)
 
 
-def _ranges(column: ColumnProfile) -> list[tuple[Html, int]]:
-    """The numbers in up to `_BINS` ranges of a round width."""
+def column_shape(column: ColumnProfile) -> Html:
+    """The shape of what a column holds: small, and without a word."""
+    sizes = [size for _, _, size in ranges(column)] if column.numbers and column.distinct > MOST else []
+    sizes = sizes or sorted((size for _, size in column.common), reverse=True)[:_SHAPE]
+    top = max(sizes, default=0)
+    if not top:
+        return Html("")
+    width = 96 / max(len(sizes), 6)
+    parts = [
+        f'<rect x="{i * width:.1f}" y="{28 - max(1, 28 * size / top):.1f}" width="{width - 1:.1f}" '
+        f'height="{max(1, 28 * size / top):.1f}"/>'
+        for i, size in enumerate(sizes)
+    ]
+    return Html(f'<svg class="shape" viewBox="0 0 96 28" aria-hidden="true">{"".join(parts)}</svg>')
+
+
+def ranges(column: ColumnProfile) -> list[tuple[float, float, int]]:
+    """The numbers in up to `_BINS` ranges of a round width: from, to, and how many records."""
     values = [value for value, _ in column.numbers]
     low, high = min(values), max(values)
     rough = (high - low) / (_BINS - 2) or 1.0
@@ -49,7 +66,8 @@ def _ranges(column: ColumnProfile) -> list[tuple[Html, int]]:
     sizes = [0] * (len(edges) - 1)
     for value, size in column.numbers:
         sizes[min(len(sizes) - 1, int((value - edges[0]) // width))] += size
-    return [
-        (label(f"{number(a)} to {number(b)}" if width > 1 or width != int(width) else number(a)), size)
-        for (a, b), size in zip(pairwise(edges), sizes, strict=True)
-    ]
+    return [(a, b, size) for (a, b), size in zip(pairwise(edges), sizes, strict=True)]
+
+
+def _named_ranges(column: ColumnProfile) -> list[tuple[Html, int]]:
+    return [(label(number(a) if b - a == 1 else f"{number(a)} to {number(b)}"), size) for a, b, size in ranges(column)]

@@ -14,9 +14,11 @@ from incrowd.recoding import utility
 from incrowd.recoding.measures import MEASURES, UtilityMeasure
 from incrowd.recoding.utility import Comparison
 from incrowd.reports.bars import MOST, Row, bars, before_and_after, size_bins
+from incrowd.reports.frame import cards, level_in_words
 from incrowd.reports.page import Content, Html, heading, label, markup, paragraph, table, tag
 
 _MARGINALS = 8
+_UNITS = {"bits": " bits", "records": " records"}
 _LOST = 6  # labels named in a row
 
 
@@ -25,14 +27,15 @@ def measures(c: Comparison, k: int | None = None) -> list[Content]:
     rows = []
     for measure in MEASURES.values():
         best, worst = measure.best(c.sample.total), measure.worst(c.sample.total)
-        value = _in_unit(measure, measure.shown(c)) + (" bits" if measure.unit == "bits" else "")
-        what = measure.what
+        value = _in_unit(measure, measure.shown(c)) + _UNITS.get(measure.unit, "")
         if measure.name == "class_size" and k is not None:
-            what += f" Divided by k: {number(utility.normalised_class_size(c, k))}, 1 being best."
-        rows.append([measure.title, value, f"{_in_unit(measure, best)} to {_in_unit(measure, worst)}", what])
-    sampled = [] if c.rate == 1.0 else [paragraph("Records are those of the sample: sampling alone loses nothing.")]
+            value += f", {number(utility.normalised_class_size(c, k))} times k"
+        rows.append([measure.title, value, f"{_in_unit(measure, best)} to {_in_unit(measure, worst)}"])
+    said = "The documentation’s page on measures says what each is."
+    if c.rate != 1.0:
+        said += " Records are those of the sample: sampling alone loses nothing."
     caption = "Measures of information loss"
-    return [table(caption, ["measure", "value", "from best to worst", "what it is"], rows), *sampled]
+    return [table(caption, ["measure", "value", "from best to worst"], rows), paragraph(said)]
 
 
 def _in_unit(measure: UtilityMeasure, value: float) -> str:
@@ -43,16 +46,16 @@ def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping
     """Each column, before and after."""
     kept = utility.information_by_column(c)
     errors = {m.names[0]: m.query_error for m in c.marginals if len(m.names) == 1}
-    rows, cards = [], []
+    rows, charts = [], []
     for a in attributes:
         recode = c.recodes[a.name]
         before, after = c.grouped[a.name], c.published.tallies[a.name]
         lost = np.flatnonzero((before > 0) & (after == 0))
-        level, height = levels[a.name], a.hierarchy.height
+        shown = level_in_words(levels[a.name], len(recode.labels))
         rows.append(
             [
                 label(a.name),
-                f"{level} of {height}",
+                shown,
                 f"{number(len(recode.labels))} of {number(len(recode.to))}",
                 percent(kept[a.name]),
                 percent(_error(before, after / c.rate)),
@@ -60,11 +63,10 @@ def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping
                 _named([recode.labels[i] for i in lost]),
             ]
         )
-        shown = f"level {level} of {height}"
         if len(recode.labels) > MOST:
-            shown += f", the most frequent of {number(len(recode.labels))} values"
+            shown += f"; the most frequent of {number(len(recode.labels))} values"
         if len(recode.labels) > 1:
-            cards.append(before_and_after(label(a.name), shown, recode.labels, before, after))
+            charts.append(before_and_after(label(a.name), shown, recode.labels, before, after))
     legend = tag(
         "p",
         tag("span", tag("i", class_="key was"), "the table, grouped as in the release"),
@@ -74,9 +76,9 @@ def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping
     return [
         table(
             "What each column has kept",
-            ["column", "level", "values", "kept", "error", "at finest", "values lost altogether"],
+            ["column", "shown", "values", "kept", "error", "at finest", "values lost altogether"],
             rows,
-            numbers=(1, 2, 3, 4, 5),
+            numbers=(2, 3, 4, 5),
         ),
         paragraph(
             "Values: how many are told apart, of how many. Kept: the information kept. Error: the mean relative error "
@@ -84,7 +86,7 @@ def columns(c: Comparison, attributes: Sequence[CodedAttribute], levels: Mapping
         ),
         heading("Shares of each value"),
         legend,
-        tag("div", cards, class_="cards"),
+        cards(charts),
     ]
 
 
@@ -151,10 +153,9 @@ def queries(c: Comparison) -> list[Content]:
         means.append(f"two columns: {percent(float(np.mean(two)))}")
     return [
         paragraph(
-            "Each count of one or two columns of the table, at its finest values, is estimated from the release by "
-            "spreading published records evenly over the values that they cover and dividing by the sampling rate. "
-            f"Errors are relative to the true count, or to {percent(utility.SANITY)} of the table if that is more. "
-            f"Means: {'; '.join(means)}."
+            "Counts of one or two columns at their finest values, estimated by spreading published records evenly over "
+            f"the values that they cover. Errors are relative to the true count, or to {percent(utility.SANITY)} of "
+            f"the table if that is more. Means: {'; '.join(means)}."
         ),
         table("The least accurate counts", ["columns", "mean relative error", "pMSE"], rows, numbers=(1, 2)),
     ]

@@ -1,8 +1,13 @@
-"""What the reports of all mechanisms have in common: their frames, and parts about the published table."""
+"""What the reports of all mechanisms have in common: one skeleton for the public ones, one for the publisher's own.
+
+A public report shows the data first, then what is promised and how to use it, and last why that holds, with its curves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,8 +32,63 @@ from incrowd.reports.page import (
 )
 
 MARKING = "INTERNAL — never publish"
+ERRORS_GIVE_AWAY = "errors together with the release give true counts away."
+THEOREM = "The promise is a theorem about how the release was made."
 
 _CROWDS = 10
+_INTERNAL_LEAD = (
+    "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise covers "
+    "them."
+)
+_NEVER_PUBLISH = "Nothing on this page may be published, quoted or shown to people who may not see the table"
+_PAID_FOR = (
+    "It helps to judge whether the release is worth publishing. The ledger counts one that is not published, too."
+)
+_NO_THEOREM = (
+    "A policy that is changed because of what stands here has been made by looking at the table, and no theorem covers "
+    "that. Learn from last year’s table, or let the mechanism choose privately."
+)
+_NOTHING_BELOW = "Everything below would hold for a release that is not void; none of it holds for this one."
+_NOTHING_TO_USE = "There is nothing to be used. That it is what it claims to be can be checked:"
+
+
+@dataclass(frozen=True)
+class Use:
+    """How a release is used.
+
+    Attributes:
+        points: what to know before counting; none if nothing was published.
+        by: the columns of the example, or the options that name them.
+        verifying: what `incrowd verify` does, and what it cannot see.
+        python: lines of Python that count one thing.
+        more: anything else.
+    """
+
+    points: Sequence[Content | Iterable[Content]]
+    by: Sequence[str] | str
+    verifying: str
+    python: str = ""
+    more: Sequence[Content] = ()
+
+    def told(self) -> list[Content]:
+        """The section on it."""
+        check = markup(
+            [listing("incrowd verify FOLDER"), paragraph(f"needs nothing but this folder. {self.verifying}")]
+        )
+        if not self.points:
+            return [paragraph(_NOTHING_TO_USE), check]
+        by = self.by
+        if not isinstance(by, str):  # the command takes names apart at commas
+            by = f"--by {shlex.quote(','.join(sorted(by, key=lambda name: ',' in name)[:2]))}"
+        return [
+            points(self.points),
+            heading("Estimates with their errors"),
+            listing(f"incrowd estimate FOLDER {by}"),
+            *([heading("In Python"), listing(self.python)] if self.python else []),
+            *self.more,
+            heading("Check it"),
+            check,
+        ]
 
 
 def public_page(
@@ -36,8 +96,14 @@ def public_page(
     title: str,
     lead: Content,
     facts: Sequence[Fact],
-    sections: Sequence[PageSection],
     *,
+    data: Sequence[PageSection],
+    promise: Sequence[Content],
+    use: Use,
+    why: Sequence[Content] = (),
+    grounds: str,
+    assumptions: Sequence[str],
+    kind: str = THEOREM,
     void: str | None,
 ) -> bytes:
     """The report that is published beside a release.
@@ -47,7 +113,13 @@ def public_page(
         title: if the policy has none.
         lead: what the page is about.
         facts: the numbers to see first.
-        sections: its parts.
+        data: what was published.
+        promise: to the people in it.
+        use: how to work with it.
+        why: why the promise holds, and its curves.
+        grounds: the theorems that it rests on, as the certificate has them.
+        assumptions: their premises.
+        kind: what sort of promise it is.
         void: why nothing is promised, if so.
     """
     return Page(
@@ -55,41 +127,82 @@ def public_page(
         title=policy.title or title,
         lead=lead,
         facts=facts,
-        sections=sections,
+        sections=[
+            *data,
+            PageSection("promise", "What is promised", tuple(promise)),
+            PageSection("use", "How to use it", tuple(use.told())),
+            *([PageSection("why", "Why it holds", tuple(why))] if why else []),
+            PageSection("assumptions", "What it rests on", tuple(_premises(kind, grounds, assumptions))),
+        ],
         closing="This page was made of the policy, the settings and the published table, and of nothing else.",
-        notice=_void(void) if void else None,
+        notice=_void(
+            void, "Everything below would hold for a release that is not void; none of it holds for this one."
+        ),
+        of_release=True,
     ).render()
 
 
 def internal_page(
     policy: Policy,
     title: str,
-    lead: Content,
     facts: Sequence[Fact],
     sections: Sequence[PageSection],
     *,
+    gives_away: str,
+    more: Sequence[Content | Iterable[Content]] = (),
     void: str | None,
 ) -> bytes:
-    """The report that only the publisher may see; marked so on every page."""
+    """The report that only the publisher may see; marked so on every page.
+
+    Args:
+        policy: what was asked for.
+        title: if the policy has none.
+        facts: the numbers to see first.
+        sections: its parts.
+        gives_away: what of this page, published, would give people away.
+        more: what else to keep in mind.
+        void: why nothing is promised, if so.
+    """
+    rules = points([f"{_NEVER_PUBLISH}: {gives_away}", _PAID_FOR, _NO_THEOREM, *more])
     return Page(
         kind="Internal report",
         title=policy.title or title,
-        lead=lead,
+        lead=_INTERNAL_LEAD,
         facts=facts,
-        sections=sections,
+        sections=[*sections, PageSection("rules", "How to treat this page", (rules,))],
         closing=f"{MARKING}. This page belongs to the publisher and stays in the internal folder.",
-        notice=_void_internal(void) if void else None,
+        notice=_void(void),
         marking=MARKING,
+        of_release=True,
     ).render()
 
 
-def _void(reason: str) -> Html:
-    would = "Everything below would hold for a release that is not void; none of it holds for this one."
-    return markup([tag("strong", "This release promises nothing."), tag("p", reason), tag("p", would)])
+def _void(reason: str | None, more: str | None = None) -> Content:
+    if not reason:
+        return None
+    more_of_it = tag("p", more) if more else None
+    return markup([tag("strong", "This release promises nothing."), tag("p", reason), more_of_it])
 
 
-def _void_internal(reason: str) -> Html:
-    return markup([tag("strong", "The release promises nothing."), tag("p", reason)])
+def records_table(caption: str, steps: Sequence[tuple[str, int, int | None]], called: str) -> Html:
+    """What became of the records, step by step, the first step being all of them.
+
+    Args:
+        caption: what it shows.
+        steps: each with its records, and in how many groups they are, if that says something.
+        called: what those groups are called.
+    """
+    whole = steps[0][1] or 1
+    rows = [
+        [name, number(records), percent(records / whole), "–" if groups is None else number(groups)]
+        for name, records, groups in steps
+    ]
+    return table(caption, ["step", "records", "of the table", called], rows, numbers=(1, 2, 3))
+
+
+def level_in_words(level: int, labels: int) -> str:
+    """How a column is shown at a level with so many values."""
+    return "as it is" if level == 0 else "all values alike" if labels == 1 else f"grouped into {labels:,} values"
 
 
 def looks(published: Histogram, shown: Callable[[str], str], note: str) -> list[Content]:
@@ -110,40 +223,30 @@ def looks(published: Histogram, shown: Callable[[str], str], note: str) -> list[
         paragraph(
             f"{count(published.total, 'record', 'records')} in {count(len(published), 'crowd', 'crowds')}. {note}"
         ),
-        *column_parts(published, shown),
+        column_cards(published, shown),
         heading("The crowds"),
         sizes,
         _largest(published),
     ]
 
 
-def column_parts(published: Histogram, shown: Callable[[str], str]) -> list[Content]:
+def column_cards(published: Histogram, shown: Callable[[str], str]) -> Html:
     """Each column: how it is shown, and how often each of its values occurs."""
     occurring = published.tallies
-    overview = table(
-        "The columns",
-        ["column", "shown", "values that could occur", "values that do"],
-        [
-            [
-                label(c.name),
-                shown(c.name),
-                number(len(c.labels)),
-                number(int(np.count_nonzero(occurring[c.name]))),
-            ]
-            for c in published.columns
-        ],
-        numbers=(2, 3),
-    )
-    cards = [
-        distribution(label(c.name), _kinds(len(c.labels)), c.labels, occurring[c.name])
+    return cards(
+        distribution(
+            label(c.name),
+            shown(c.name) + (f"; the most frequent of {len(c.labels):,} values" if len(c.labels) > MOST else ""),
+            c.labels,
+            occurring[c.name],
+        )
         for c in published.columns
-        if len(c.labels) > 1
-    ]
-    return [overview, *([heading("Each column"), tag("div", cards, class_="cards")] if cards else [])]
+    )
 
 
-def _kinds(labels: int) -> str:
-    return "" if labels <= MOST else f"the most frequent of {labels:,} values"
+def cards(charts: Iterable[Content]) -> Html:
+    """Charts side by side, where there is room."""
+    return tag("div", charts, class_="cards")
 
 
 def _largest(published: Histogram) -> Html:
@@ -159,20 +262,10 @@ def _largest(published: Histogram) -> Html:
     return table(caption, ["records", "share", *map(label, published.names)], rows, numbers=(0, 1))
 
 
-def how_to_verify(what: str) -> Html:
-    """The command, and what it does."""
-    return markup([listing("incrowd verify FOLDER"), paragraph(f"needs nothing but this folder. {what}")])
-
-
-def premises(
-    assumptions: Sequence[str], what: str = "The promise is a theorem about how the release was made."
-) -> list[Content]:
-    """The section on what the promise rests on; `what` says what kind of promise it is."""
+def _premises(kind: str, grounds: str, assumptions: Sequence[str]) -> list[Content]:
+    """What the promise rests on."""
     return [
-        paragraph(f"{what} These are its premises:"),
+        paragraph(f"{kind} In the words of the certificate: ", tag("q", grounds), " Its premises:"),
         points(assumptions),
-        paragraph(
-            "The certificate beside this page holds all of it in a form that programs can read: the promise, the "
-            "policy, the digests of the files, and the versions of the software."
-        ),
+        paragraph("The certificate beside this page holds all of it for programs."),
     ]

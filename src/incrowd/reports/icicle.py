@@ -69,7 +69,7 @@ def _legend(used: Sequence[int], kinds: Sequence[str]) -> tuple[str, int]:
 
 
 def _opacity(kind: int | None) -> float:
-    return 0.85 if kind is None else max(0.25, 0.85 - 0.3 * (kind // len(COLOURS)))
+    return 1.0 if kind is None else max(0.25, 1.0 - 0.4 * (kind // len(COLOURS)))
 
 
 def _bar(block: Hanging, top: int) -> str:
@@ -77,7 +77,7 @@ def _bar(block: Hanging, top: int) -> str:
     y = top + block.depth * _ROW
     room = int((wide - 6) / _LETTER)
     text = block.text if len(block.text) <= room else f"{block.text[: room - 1]}…" if room >= 5 else ""
-    ink = "#1f2933" if block.kind is None or block.kind >= len(COLOURS) else "#ffffff"
+    ink = "#1f2933" if block.kind is None else "currentColor" if block.kind >= len(COLOURS) else "#ffffff"
     named = f'<text x="{x + 3:.1f}" y="{y + 16}" fill="{ink}">{escape(text)}</text>' if text else ""
     return (
         f'<g><title>{escape(block.text)}</title><rect x="{x:.2f}" y="{y}" width="{max(wide - 0.6, 0.6):.2f}" '

@@ -236,7 +236,7 @@ STYLE = """
 .lattice-node.minimal rect{stroke:#2563a8;stroke-width:2.6}
 .lattice-node.chosen rect{fill:#ffe9b8;stroke:#b36b00;stroke-width:3.2}.lattice-node.chosen text{fill:#4a2f00}
 .lattice-dot{stroke:#fff;stroke-width:.8}.lattice-dot.open{fill:none;stroke:#b9c1cb;stroke-width:1}
-@media (prefers-color-scheme:dark){.lattice-paper{fill:#171a21}.lattice-key{fill:#cbd5e0}
+@media screen and (prefers-color-scheme:dark){.lattice-paper{fill:#171a21}.lattice-key{fill:#cbd5e0}
 .lattice-step{stroke:#343c49}.lattice-step.kept{stroke:#4f7fb5}
 .lattice-node rect{fill:#1e222b;stroke:#3b4351}.lattice-node text{fill:#98a3b3}
 .lattice-node.kept rect{fill:#1d2f45;stroke:#4f7fb5}.lattice-node.kept text{fill:#d6e6f8}

@@ -109,6 +109,7 @@ class Page:
         closing: the last line.
         notice: something that must not be overlooked.
         marking: what stands on every page, on the screen and in print.
+        of_release: it has room for the release's verdict and digest, which are not its mechanism's.
     """
 
     kind: str
@@ -119,13 +120,16 @@ class Page:
     closing: str
     notice: Content = None
     marking: str | None = None
+    of_release: bool = False
 
     def render(self) -> bytes:
         """The file."""
+        parts = [*([VERDICT_AT] if self.of_release else []), *((s.anchor, s.heading) for s in self.sections)]
         contents = tag(
             "nav",
-            tag("ol", (tag("li", tag("a", s.heading, href=f"#{s.anchor}")) for s in self.sections)),
+            tag("ol", (tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name in parts)),
             aria_label="Contents",
+            class_="contents",
         )
         facts = tag(
             "dl",
@@ -142,15 +146,20 @@ class Page:
             tag("p", self.lead, class_="lead"),
             tag("div", self.notice, class_="notice", role="alert") if self.notice else None,
             facts,
-            contents,
         )
         body = tag(
             "body",
-            tag("div", self.marking, class_="marking") if self.marking else None,
+            tag("aside", self.marking, class_="marking", aria_label="Marking") if self.marking else None,
             header,
-            tag("main", VERDICT, (_section(s) for s in self.sections)),
-            tag("footer", tag("p", self.closing), tag("p", f"Made by incrowd {__version__}.")),
-            class_="marked" if self.marking else None,
+            contents,
+            tag("main", _VERDICT if self.of_release else None, (_section(s) for s in self.sections)),
+            tag(
+                "footer",
+                tag("p", self.closing),
+                tag("p", "Certificate: ", tag("code", _DIGEST), ".") if self.of_release else None,
+                tag("p", f"Made by incrowd {__version__}."),
+            ),
+            class_="report marked" if self.marking else "report",
         )
         name = shortened(self.title, 200)
         head = tag(
@@ -162,18 +171,23 @@ class Page:
             tag("meta", name="color-scheme", content="light dark"),
             tag("meta", name="robots", content="noindex") if self.marking else None,
             tag("title", f"{self.marking}: {name}" if self.marking else f"{name}: {self.kind.lower()}"),
-            tag("style", style(), _print_marking(self.marking)),
+            tag("style", style(), _print_marking(self.marking), _PRINTED_DIGEST if self.of_release else None),
         )
         return f"<!DOCTYPE html>\n{tag('html', head, body, lang='en')}\n".encode()
 
 
-VERDICT = Html("<!-- verdict -->")
-"""Where a page has room for its verdict, which is not its mechanism's."""
+VERDICT_AT = ("verdict", "What it is good for")
+"""The anchor and the heading of a release's verdict."""
+# No text of a page can hold these: what begins with < is markup.
+_VERDICT, _DIGEST = Html("<!--verdict-->"), Html("<!--digest-->")
+_PRINTED_DIGEST = Html(
+    f'@page{{@bottom-left{{content:"certificate {_DIGEST}";font:7pt ui-monospace,monospace;color:#667}}}}'
+)
 
 
-def with_verdict(page: bytes, verdict: Html) -> bytes:
-    """A page with its verdict on top; one that has no room for it stays as it is."""
-    return page.replace(VERDICT.encode(), verdict.encode(), 1)
+def completed(page: bytes, verdict: Html, digest: str) -> bytes:
+    """The page of a release with its verdict on top, and the digest that ties it to its certificate on every sheet."""
+    return page.replace(_VERDICT.encode(), verdict.encode(), 1).replace(_DIGEST.encode(), digest.encode())
 
 
 def _section(section: PageSection) -> Html:
@@ -229,7 +243,8 @@ def formula(*content: Content) -> Html:
 
 def figure(picture: str, caption: Content) -> Html:
     """A picture, given as markup, and what to see in it."""
-    return tag("figure", Html(picture), tag("figcaption", caption))
+    frame = tag("div", Html(picture), class_="wide picture", role="group", aria_label="Picture", tabindex="0")
+    return tag("figure", frame, tag("figcaption", caption))
 
 
 def table(

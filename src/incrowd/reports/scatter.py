@@ -18,15 +18,13 @@ _APART = 46.0  # between two ticks, at least
 _LINE = 20
 _MOST_MOVED = 25
 
-_STYLE = (
-    STYLE
-    + """
+DOTS = """
 .dot{fill-opacity:.75;stroke:#fff;stroke-width:1}.ring{fill:none;stroke:#1a202c;stroke-width:2.5}
 .lead{stroke:#718096;stroke-width:1}.apart{stroke:#a0aec0;stroke-width:1;stroke-dasharray:2 3}
 .in{font:700 11px system-ui,sans-serif;fill:#fff;text-anchor:middle}
-@media (prefers-color-scheme:dark){.dot{stroke:#171a21;filter:brightness(1.3)}.ring{stroke:#edf2f7}}
+@media screen and (prefers-color-scheme:dark){.dot{stroke:#171a21;filter:brightness(1.3)}.ring{stroke:#edf2f7}}
 """
-)
+_STYLE = STYLE + DOTS
 
 
 @dataclass(frozen=True)
@@ -39,6 +37,7 @@ class Dot:
         group: what it belongs to, which decides its colour.
         text: what it is, shown when it is pointed at and, if it is named, below the picture.
         name: of a dot that is singled out: a number, or "now".
+        key: of a dot that a page makes something of: it can be reached and chosen.
     """
 
     x: float | None
@@ -46,6 +45,7 @@ class Dot:
     group: str
     text: str
     name: str = ""
+    key: str = ""
 
 
 def scatter(title: str, x_label: str, y_label: str, dots: Sequence[Dot], control: tuple[str, float]) -> str:
@@ -68,9 +68,10 @@ def scatter(title: str, x_label: str, y_label: str, dots: Sequence[Dot], control
     def up(y: float) -> float:
         return _TOP + _PLOT * (1 - y / top)
 
+    role = "group" if any(dot.key for dot in dots) else "img"  # of a picture alone, nothing within is told
     out = [
         (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="{role}" '
             f'aria-label="{escape(f"{title}. Horizontal: {x_label}. Vertical: {y_label}.", quote=True)}">'
         ),
         f'<style>{_STYLE.strip()}</style><rect class="paper" width="{_WIDTH}" height="{height}"/>',
@@ -190,7 +191,11 @@ def _drawn(dot: Dot, x: float, y: float, colour: str) -> str:
         )
     elif dot.name:
         parts.append(f'<text class="in" x="{x:.1f}" y="{y + 4:.1f}">{escape(dot.name)}</text>')
-    return f"<g>{''.join(parts)}<title>{escape(dot.text)}</title></g>"
+    chosen = ""
+    if dot.key:
+        spoken = escape(dot.text, quote=True)
+        chosen = f' data-dot="{escape(dot.key, quote=True)}" tabindex="0" role="button" aria-label="{spoken}"'
+    return f"<g{chosen}>{''.join(parts)}<title>{escape(dot.text)}</title></g>"
 
 
 def _side_by_side(wanted: Sequence[tuple[float, float, float]], first: Sequence[bool]) -> list[tuple[float, float]]:

@@ -206,6 +206,7 @@ STYLE = """
 .grid{stroke:#e2e8f0;stroke-width:1}.curve{fill:none;stroke-width:2.2;stroke-linejoin:round}
 .mark{fill:#1a202c;stroke:#fff;stroke-width:2}.mark-name{font:600 12px system-ui,sans-serif;fill:#1a202c;
 paint-order:stroke;stroke:#fff;stroke-width:5px;stroke-linejoin:round}
-@media (prefers-color-scheme:dark){.paper{fill:#171a21}.title,.mark-name{fill:#edf2f7}.label,.tick{fill:#cbd5e0}
+@media screen and (prefers-color-scheme:dark){.paper{fill:#171a21}.title,.mark-name{fill:#edf2f7}
+.label,.tick{fill:#cbd5e0}
 .grid{stroke:#2d3748}.curve{filter:brightness(1.5)}.mark{fill:#edf2f7;stroke:#171a21}.mark-name{stroke:#171a21}}
 """.strip()

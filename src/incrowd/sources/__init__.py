@@ -105,7 +105,7 @@ def wanted_names(codings: Wanted, columns: Sequence[SourceColumn]) -> list[str]:
     Raises:
         DataError: the table, which has these `columns`, lacks one of them.
     """
-    from incrowd.sources.naming import positions
+    from incrowd.sources.positions import positions
 
     names = [wanted if isinstance(wanted, str) else wanted.column for wanted in codings]
     positions(names, [column.name for column in columns])
@@ -149,7 +149,7 @@ def open_source(thing: Any, **options: Any) -> Source:
         raise DataError(
             "A table is named, but what is given is one table already.",
             code="data-format",
-            remedy="Leave out 'table' (--table): it is for databases, and, without files, for Spark's catalogue.",
+            remedy="Leave out --table: it is for databases, and, without files, for Spark's catalogue.",
         )
     source = _open_on_spark(thing, options) or _open_builtin(thing, options)
     if source is not None:
@@ -228,7 +228,7 @@ def require_spark(source: Source) -> SparkSource:
     raise ParameterError(
         "Executors write tables that Spark reads (a Spark DataFrame, or files and tables with --engine).",
         code="parameter-combination",
-        remedy="Leave the option out (write_with, --write-with): then the table is drawn and written here.",
+        remedy="Leave out --write-with: then the table is drawn and written here.",
     )
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -20,6 +19,7 @@ import pyarrow as pa
 from incrowd.core.errors import DataError
 from incrowd.sources import postgresql, sqlite
 from incrowd.sources.databases import Database, DatabaseSource, Run
+from incrowd.sources.extras import library
 from incrowd.sources.files import find_files
 from incrowd.sources.options import Options
 
@@ -123,14 +123,7 @@ def _open(name: str, connect: Callable[[], Any], options: Options, where: str) -
 
 @contextmanager
 def _connect(driver: str, address: str) -> Iterator[Any]:
-    try:
-        dbapi = import_module(f"adbc_driver_{driver}.dbapi")
-    except ImportError:
-        raise DataError(
-            f"The driver for such a database is not installed (adbc-driver-{driver}).",
-            code="engine-missing",
-            remedy=f"Install it: pip install 'incrowd[{_EXTRAS[driver]}]'.",
-        ) from None
+    dbapi = library(f"adbc_driver_{driver}.dbapi", _EXTRAS[driver])
     try:
         connection = dbapi.connect(address)
     except dbapi.Error:

@@ -2,8 +2,9 @@
 
 A mechanism whose levels are fixed publishes no cell with fewer than k records, whatever it draws. So it is enough to
 count at these levels and to fetch the cells with k or more; of the others, the engine tells how many there are of each
-size. What is lost is what the publisher's own report says of combinations of columns, so all cells are fetched as long
-as there are not more than `incrowd.sources.options.Options.most_cells`.
+size. A mechanism that has levels or boxes to choose asks the engine for sums over cells (`incrowd.sources.kept`).
+What is lost is what the publisher's own report says of combinations of columns, so all cells are fetched as long as
+there are not more than `incrowd.sources.options.Options.most_cells`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-
 from incrowd.domain import Coding, Recode
-from incrowd.histogram import Column, Histogram
-from incrowd.marginals import Crowds, Marginals
+from incrowd.histogram import Histogram
+from incrowd.marginals import Crowds
 from incrowd.sources import Progress, Source
-from incrowd.sources.tally import not_as_asked
+from incrowd.sources.kept import KeptTable
 
 FIRST_ROWS = 1 << 13
 """How many rows show whether a table has very many cells."""
@@ -30,19 +29,19 @@ class CrowdsAsked:
     """Which cells can be published.
 
     Attributes:
-        recodes: how coarse each column is published, by its name.
-        at_least: how many records a cell must have.
+        recodes: how coarse each column is published, by its name; those that are not here are not settled yet.
+        at_least: how many records a cell must have; None if not all columns are settled.
     """
 
     recodes: dict[str, Recode]
-    at_least: int
+    at_least: int | None
 
     def coarse(self, codings: Sequence[Coding]) -> list[Coding]:
         """How the columns are coded as they are published."""
         return [
-            coding if recode.labels == coding.labels else replace(coding, recode=recode)
+            coding if recode is None or recode.labels == coding.labels else replace(coding, recode=recode)
             for coding in codings
-            for recode in [self.recodes[coding.column]]
+            for recode in [self.recodes.get(coding.column)]
         ]
 
 
@@ -52,15 +51,18 @@ class CountsCrowds(Protocol):
 
     def count_crowds(
         self, codings: Sequence[Coding], asked: CrowdsAsked, *, progress: Progress | None = None
-    ) -> Histogram | Crowds:
-        """As `Source.count_by`; where there are too many cells to be fetched, only those that can be published."""
+    ) -> Histogram | Crowds | KeptTable:
+        """As `Source.count_by`; where there are too many cells to be fetched, only those that can be published.
+
+        If it is not settled yet which these are, all of them stay where they are.
+        """
         ...
 
 
 def count_crowds(
     source: Source, codings: Sequence[Coding], asked: CrowdsAsked, *, progress: Progress | None = None
-) -> Histogram | Crowds:
-    """The table, or what of it can be published, whatever engine holds it.
+) -> Histogram | Crowds | KeptTable:
+    """The table, or what of it can be published or asked, whatever engine holds it.
 
     Raises:
         DataError: as `Source.count_by`.
@@ -68,36 +70,6 @@ def count_crowds(
     if codings and isinstance(source, CountsCrowds):
         return source.count_crowds(codings, asked, progress=progress)
     return source.count_by(codings, progress=progress)
-
-
-def crowds(
-    codings: Sequence[Coding],
-    asked: CrowdsAsked,
-    whole: Marginals,
-    cells: np.ndarray,
-    codes: Sequence[np.ndarray],
-    counts: np.ndarray,
-) -> Crowds:
-    """What an engine found.
-
-    Args:
-        codings: how the columns are published.
-        asked: what was asked.
-        whole: the counts of each column, base codes.
-        cells: how many cells there are with these codes and so many records; one, if they can be published.
-        codes: their codes, column by column; without meaning where there are too few records.
-        counts: how many records each has.
-
-    Raises:
-        DataError: the engine found something else at its second look.
-    """
-    large = counts >= asked.at_least
-    if int(counts @ cells) != whole.total or (cells[large] != 1).any():
-        raise not_as_asked()
-    smaller = np.zeros(asked.at_least, dtype=np.int64)
-    np.add.at(smaller, counts[~large], cells[~large])
-    columns = [Column(c.column, c.labels, code[large]) for c, code in zip(codings, codes, strict=True)]
-    return Crowds(Histogram.of(columns, counts[large]), asked.at_least, smaller, whole)
 
 
 def seem_more(counts: Iterable[int], most: int) -> bool:

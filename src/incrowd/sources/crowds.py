@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from incrowd.core.errors import ParameterError
 from incrowd.sources import Source
-from incrowd.sources.bounding import identity
-from incrowd.sources.fetching import fetching, require_comparable
+from incrowd.sources.duckdb_people import identity
+from incrowd.sources.values import fetching, require_comparable
 
 
 @dataclass(frozen=True)

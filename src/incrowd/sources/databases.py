@@ -1,7 +1,7 @@
 """Tables in a database, which groups and counts its rows itself.
 
 One statement does the work: ``SELECT values, count(*) ... GROUP BY values``, in which values that are coded alike have
-been folded into one (`incrowd.sources.folding`). What the values mean is decided here, by the rules and the code that
+been folded into one (`incrowd.sources.folds`). What the values mean is decided here, by the rules and the code that
 decide it for every other table, so a count does not depend on how a database compares, rounds or prints. Where nothing
 can be folded the groups are as many as the distinct rows; they are streamed, never collected in memory.
 
@@ -26,12 +26,12 @@ from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.domain import Coding
 from incrowd.sources import SourceColumn
 from incrowd.sources.duckdb import DuckDBSource, Scan
+from incrowd.sources.duckdb_codes import decision
 from incrowd.sources.files import FileTable
-from incrowd.sources.folding import Fold, Listing, Steps
-from incrowd.sources.matching import decision
+from incrowd.sources.folds import Fold, Listing, Steps
 from incrowd.sources.memory import check_names
-from incrowd.sources.naming import require_fitting
 from incrowd.sources.options import Options
+from incrowd.sources.positions import require_fitting
 from incrowd.sources.tally import require_all
 
 if TYPE_CHECKING:
@@ -138,7 +138,6 @@ class Elsewhere:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names, in order."""
         return tuple(field.name for field in self.fields)
 
     @property
@@ -154,7 +153,6 @@ class Elsewhere:
         """A database checks itself."""
 
     def limited(self, rows: int) -> Remote | None:  # noqa: ARG002 - others can
-        """None."""
         return None
 
 
@@ -173,7 +171,6 @@ class Database(Elsewhere):
     session: Callable[[], AbstractContextManager[Run]]
 
     def limited(self, rows: int) -> Database:
-        """A table of so many of its rows."""
         return replace(self, relation=f"(SELECT * FROM {self.relation} LIMIT {rows}) AS beginning")
 
     @contextmanager
@@ -214,7 +211,6 @@ class DatabaseSource(DuckDBSource):
         self._remote = table
 
     def columns(self) -> list[SourceColumn]:
-        """The columns, in order."""
         return [SourceColumn(field.name, field.kind) for field in self._remote.fields]
 
     def beginning(self, rows: int) -> DatabaseSource | None:

@@ -12,16 +12,17 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 from incrowd.core.errors import DataError
-from incrowd.sources.files import HEAD_BYTES, UNPACKED, parts_differ, read_blocks, read_head, sql_paths
-from incrowd.sources.matching import quoted
+from incrowd.sources.duckdb_codes import quoted
+from incrowd.sources.files import HEAD_BYTES, UNPACKED, parts_differ, read_blocks, read_head, recognise_file, sql_paths
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import OTHER_ENCODING, Options
-from incrowd.sources.recounting import RecordScan
+from incrowd.sources.record_scan import RecordScan
 
 if TYPE_CHECKING:
     import duckdb
@@ -78,7 +79,6 @@ class DelimitedFiles:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns' names."""
         return self.dialect.names
 
     def attach(self, _connection: duckdb.DuckDBPyConnection, workdir: Path, positions: Sequence[int]) -> str:
@@ -196,6 +196,25 @@ def decode_head(path: Path, head: bytes, encoding: str | None) -> tuple[str, str
     except UnicodeError:
         raise _wrong_encoding(path, name) from None
     return text.removeprefix("\ufeff"), name
+
+
+def first_lines(path: Path, options: Options, most: int = 8) -> tuple[str, str, list[list[str]]]:
+    """The encoding and the delimiter of a text file, and its first lines as they would be cut into fields.
+
+    Raises:
+        DataError: it is no text, or not in this encoding.
+    """
+    content, compression = recognise_file(path)
+    if content == "parquet":
+        raise DataError(f"{path} is a Parquet file.", code="data-format", remedy="It says itself how it is read.")
+    head = read_head(path, compression)
+    text, encoding = decode_head(path, head, options.encoding)
+    delimiter = options.delimiter or _delimiter(path, text, options.quote, len(head) <= HEAD_BYTES)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quotechar=options.quote)
+    try:
+        return encoding, delimiter, list(islice(rows, most))
+    except csv.Error:
+        return encoding, delimiter, [[line] for line in text.splitlines()[:most]]
 
 
 def too_long(path: Path) -> DataError:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from incrowd.core.errors import DataError
 from incrowd.sources import Source
-from incrowd.sources.fetching import fetching, require_comparable
+from incrowd.sources.values import fetching, require_comparable
 
 
 def distinct_counts(source: Source, columns: Sequence[str] | None = None) -> NDArray[np.int64]:

@@ -22,17 +22,18 @@ from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.core.machine import memory
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
-from incrowd.marginals import Crowds
+from incrowd.marginals import Crowds, Marginals
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
-from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, crowds, seem_more
-from incrowd.sources.bounding import dropped_rows
+from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, seem_more
 from incrowd.sources.crowd_queries import columns_found, columns_query, crowds_query
+from incrowd.sources.duckdb_codes import Match, column_kind, match
+from incrowd.sources.duckdb_people import dropped_rows
 from incrowd.sources.files import FileTable, ParquetFiles
-from incrowd.sources.matching import Match, column_kind, match
+from incrowd.sources.kept import CELLS, KeptTable, crowds
 from incrowd.sources.memory import ArrowTable
-from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import OTHER_ENCODING, Options
 from incrowd.sources.people import BoundedRows, RowBound, bounded, require_identifying
+from incrowd.sources.positions import positions, require_fitting
 from incrowd.sources.tally import (
     Examples,
     conclude,
@@ -75,7 +76,6 @@ class DuckDBSource:
         self._options = options
 
     def columns(self) -> list[SourceColumn]:
-        """The columns, in order."""
         everything = range(len(self._table.names))
         with self.connect() as (connection, scan):
             types = _types(connection, scan(everything), everything)
@@ -117,7 +117,7 @@ class DuckDBSource:
 
     def count_crowds(
         self, codings: Sequence[Coding], asked: CrowdsAsked, *, progress: Progress | None = None
-    ) -> Histogram | Crowds:
+    ) -> Histogram | Crowds | KeptTable:
         """All cells or, if there are too many, those that can be published, as `incrowd.sources.at_least` says."""
         if isinstance(self._table, ArrowTable) and self._table.once:
             return self.count_by(codings, progress=progress)
@@ -126,22 +126,62 @@ class DuckDBSource:
             with suppress(_TooManyGroups):
                 return self._count(codings, progress, most)
         coarse = asked.coarse(codings)
+        if asked.at_least is None:
+            return self._keep(codings, coarse, progress)
         with (
             self.connect() as (connection, scan),
             self.recounting(scan) as require_whole,
             _polling(connection, progress),
         ):
-            rows = self._coded(connection, scan, codings)
-            answer = connection.sql(columns_query(rows.relation, rows.keys, rows.weight, _counting(rows.weight)))
-            columns = columns_found(answer.to_arrow_table())
-            whole, records = conclude_columns(codings, columns, self._examples(connection, scan, codings))
-            require_whole(records)
+            whole = self._whole(connection, scan, codings, require_whole)
             rows = self._coded(connection, scan, coarse)
             words = _words(rows.matches)
             packed = [_word(word) for word in words]
             query = crowds_query(rows.relation, packed, _counting(rows.weight), rows.dropped, asked.at_least)
             (cells, *codes), counts = _fetch(connection, query, words, beside=1)
-        return crowds(coarse, asked, whole, cells, codes, counts)
+        return crowds([(c.column, c.labels) for c in coarse], asked.at_least, whole, cells, codes, counts)
+
+    def _whole(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        scan: Scan,
+        codings: Sequence[Coding],
+        require_whole: Callable[[int], None],
+    ) -> Marginals:
+        """The counts of each column by itself."""
+        rows = self._coded(connection, scan, codings)
+        answer = connection.sql(columns_query(rows.relation, rows.keys, rows.weight, _counting(rows.weight)))
+        columns = columns_found(answer.to_arrow_table())
+        whole, records = conclude_columns(codings, columns, self._examples(connection, scan, codings))
+        require_whole(records)
+        return whole
+
+    def _keep(self, codings: Sequence[Coding], coarse: Sequence[Coding], progress: Progress | None) -> KeptTable:
+        """All cells, in a database of this process."""
+        from incrowd.sources.duckdb_kept import DuckDBKeeper
+
+        keeper = DuckDBKeeper(self._options, _connection, _translated)
+        try:
+            with self.connect() as (connection, scan), self.recounting(scan) as require_whole:
+                whole = self._whole(connection, scan, codings, require_whole)
+            with keeper.reading() as (connection, work), _polling(connection, progress):
+                rows = self._coded(connection, lambda at: self._table.attach(connection, work, at), coarse)
+                words = _words(rows.matches)
+                places = [(f"w{i}", at) for i, word in enumerate(words) for _, at in word]
+                packed = [f"{_word(word)} AS w{i}" for i, word in enumerate(words)]
+                alike = ", ".join(f"w{i}" for i in range(len(words)))
+                counted = f"{alike}, {_counting(rows.weight)} AS n"
+                weight = [] if rows.weight is None else [rows.weight]
+                coded = f"SELECT {', '.join([*packed, *weight])} FROM {rows.relation} WHERE NOT ({rows.dropped})"
+                cells = f"SELECT {counted} FROM ({coded}) GROUP BY {alike}"
+                codes = ", ".join(
+                    f"CAST(({w} >> {at.shift}) & {2**at.width - 1} AS INTEGER) AS k{at.column}" for w, at in places
+                )
+                keeper.keep(CELLS, f"SELECT {codes}, n FROM ({cells})")
+            return KeptTable(keeper, coarse, whole, self._options.most_cells)
+        except BaseException:
+            keeper.close()
+            raise
 
     def _seems_large(self, codings: Sequence[Coding], most: int) -> bool:
         """Whether the table seems to have more cells than that, by its first rows."""
@@ -186,7 +226,7 @@ class DuckDBSource:
         Of a table elsewhere the rows come here: which of them count is decided in one place, whatever databases think
         of order and equality.
         """
-        from incrowd.sources.bounding import bounding_query, exploded
+        from incrowd.sources.duckdb_people import bounding_query, exploded
 
         at = self.positions(bound.names)
         positions = self.positions([coding.column for coding in codings])

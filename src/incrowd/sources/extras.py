@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from incrowd.core.errors import DataError
+from incrowd.core.errors import MissingLibraryError
 
 
 def library(name: str, extra: str) -> Any:
@@ -13,8 +13,8 @@ def library(name: str, extra: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise DataError(
-            f"Such a table is read with {name.partition('.')[0]}, which is not installed.",
+        raise MissingLibraryError(
+            f"Such a table needs {name.partition('.')[0].replace('_', '-')}, which is not installed.",
             code="engine-missing",
             remedy=f"Install it: pip install 'incrowd[{extra}]'.",
         ) from None

@@ -112,7 +112,7 @@ def open_files(paths: Sequence[Path], options: Options) -> FileTable:
     from incrowd.sources.delimited import open_delimited
     from incrowd.sources.jsonlines import open_jsonlines
 
-    formats = {_recognise(path) for path in paths}
+    formats = {recognise_file(path) for path in paths}
     if len(formats) > 1:
         raise parts_differ("are not of the same kind")
     form, compression = formats.pop()
@@ -243,7 +243,7 @@ def parts_differ(how: str) -> DataError:
     )
 
 
-def _recognise(path: Path) -> tuple[str, str | None]:
+def recognise_file(path: Path) -> tuple[str, str | None]:
     """The file's format and compression, from its name and its first bytes, which must agree."""
     start = _first_bytes(path)
     compression = next((name for magic, name in _COMPRESSION_MAGIC.items() if start.startswith(magic)), None)

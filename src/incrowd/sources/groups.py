@@ -74,7 +74,6 @@ class FetchedByCounting(GroupedSource):
         super().__init__(CountedGroups(tuple(c.name for c in self._columns), read), Options(missing_values=()))
 
     def columns(self) -> list[SourceColumn]:
-        """The columns, in order."""
         return list(self._columns)
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from incrowd.core.errors import DataError
 from incrowd.domain import Coding
 from incrowd.sources.databases import Answer, Ask, DatabaseSource, Elsewhere, Field
-from incrowd.sources.folding import Fold, Listing, Ordered, Steps, fold
+from incrowd.sources.folds import Fold, Listing, Ordered, Steps, fold
 from incrowd.sources.options import Options
 
 # Where texts are equal only if their bytes are. Not so in MySQL and SQL Server, by default.
@@ -49,7 +49,6 @@ class IbisTable(Elsewhere):
     expression: Any
 
     def limited(self, rows: int) -> IbisTable:
-        """A table of so many of its rows."""
         return replace(self, expression=self.expression.limit(rows))
 
     @contextmanager
@@ -132,7 +131,7 @@ def _folded(value: Any, how: Fold) -> Any:
 
 
 def _decision(value: Any, how: Steps) -> Any:
-    """A balanced decision, as `incrowd.sources.matching.decision` makes one in SQL."""
+    """A balanced decision, as `incrowd.sources.duckdb_codes.decision` makes one in SQL."""
     import ibis
 
     def made(result: Ordered | None) -> Any:

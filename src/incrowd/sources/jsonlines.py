@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from incrowd.core.errors import DataError
 from incrowd.sources.delimited import decode_head, too_long
+from incrowd.sources.duckdb_codes import quoted
 from incrowd.sources.files import HEAD_BYTES, read_blocks, read_head, sql_paths
-from incrowd.sources.matching import quoted
-from incrowd.sources.recounting import RecordScan
+from incrowd.sources.record_scan import RecordScan
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,7 +31,6 @@ class JsonLines:
     rows: int | None = None
 
     def attach(self, _connection: duckdb.DuckDBPyConnection, _workdir: Path, _positions: Sequence[int]) -> str:
-        """Reads the files where they are."""
         keys = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in self.names)
         columns = ", ".join(f"c{i}" for i in range(len(self.names)))
         return (
@@ -40,7 +39,6 @@ class JsonLines:
         )
 
     def verify(self, given_up: Event) -> None:
-        """Counts the records; compressed files must be whole."""
         self.rows = sum(
             RecordScan(path, longest=_LONGEST, blank_lines=False).count(read_blocks(path, self.compression, given_up))
             for path in self.paths

@@ -28,7 +28,7 @@ STORES = ("s3://", "gs://", "gcs://", "abfs://", "abfss://", "hdfs://")
 def open_lake(thing: Any) -> ArrowTable | None:
     """A table of Delta or Iceberg, by its folder or as an object, a partitioned folder, or Parquet in an object store.
 
-    A folder may name a version: ``census@12``, for Iceberg a snapshot. None if it is nothing of the kind.
+    A folder may name a version: ``census@12``, for Iceberg a snapshot. None if it is neither.
     """
     owner = type(thing).__module__.partition(".")[0]
     if owner == "deltalake":

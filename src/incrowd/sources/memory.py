@@ -36,7 +36,6 @@ class ArrowTable:
         return isinstance(self.read, _Once)
 
     def attach(self, connection: duckdb.DuckDBPyConnection, _workdir: Path, positions: Sequence[int]) -> str:
-        """Registers the columns at these positions; column i is called ``c<i>``."""
         import pyarrow as pa
 
         chosen = list(positions) or [0]

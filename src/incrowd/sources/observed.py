@@ -25,8 +25,8 @@ from incrowd.domain import natural_key
 from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource
-from incrowd.sources.fetching import fetching, require_comparable
-from incrowd.sources.matching import column_kind, quoted
+from incrowd.sources.duckdb_codes import column_kind, quoted
+from incrowd.sources.values import fetching, require_comparable
 
 _RESULT_ROWS = 2**17
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*", re.ASCII)

@@ -11,7 +11,7 @@ from typing import Any
 from incrowd.core.errors import ParameterError
 
 OTHER_ENCODING = (
-    "Say which encoding it is in: --encoding latin-1, or 'encoding: latin-1' under 'data' in the policy. "
+    "Say which encoding it is in: --encoding=latin-1, or 'encoding: latin-1' under 'data' in the policy. "
     "Files from Windows are often in windows-1252 or latin-1."
 )
 

@@ -27,7 +27,7 @@ from incrowd.core.errors import DataError
 from incrowd.domain import Categories, Coding
 from incrowd.histogram import Histogram
 from incrowd.sources import Progress, Source
-from incrowd.sources.naming import require_fitting
+from incrowd.sources.positions import require_fitting
 from incrowd.sources.tally import Examples, conclude
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def count_people(
         DataError: as `Source.count_by`; or a row that must say whose it is does not, or one cannot be put in order.
     """
     from incrowd.sources.duckdb import DuckDBSource
-    from incrowd.sources.fetching import fetching
+    from incrowd.sources.values import fetching
 
     if isinstance(source, DuckDBSource):
         return source.count_people(codings, bound, whose=whose, progress=progress)

@@ -24,7 +24,7 @@ from incrowd.sources.databases import (
     quoted_name,
     several_tables,
 )
-from incrowd.sources.folding import Listing, fold
+from incrowd.sources.folds import Listing, fold
 from incrowd.sources.options import Options
 
 _TABLES = """

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from incrowd.core.errors import DataError
 from incrowd.sources import Source, SourceColumn
-from incrowd.sources.matching import quoted
+from incrowd.sources.duckdb_codes import quoted
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,9 +28,9 @@ COMMON = 10
 MOST_VALUES = 1000  # of a column, that are told
 
 _COUNTED = 50_000  # distinct values up to which a column's values are counted one by one
-_BLANKS = " \t\r\n\f"  # what `matching` ignores around a number
+_BLANKS = " \t\r\n\f"  # what `duckdb_codes` ignores around a number
 _MISSING = ("", "?", "-", "--", ".", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "null", "(null)", "\\n")
-# How a value may be written, the first that fits. Numbers and dates are what `matching` accepts as such.
+# How a value may be written, the first that fits. Numbers and dates are what `duckdb_codes` accepts as such.
 _WRITINGS = {
     "digits": r"0\d+|\d{19,}",
     "natural": r"\d{1,18}",
@@ -179,7 +179,7 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
     Raises:
         DataError: the table cannot be read, holds no record, or is in an engine that cannot be asked such things.
     """
-    from incrowd.sources.fetching import fetching
+    from incrowd.sources.values import fetching
 
     source = fetching(source)
     tell = progress or (lambda _part: None)

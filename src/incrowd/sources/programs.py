@@ -72,7 +72,7 @@ def read_program(path: Path, table: str | None) -> Any:
         raise DataError(
             f"A table is named, but {program.name} is one table.",
             code="data-format",
-            remedy="Leave out 'table' (--table).",
+            remedy="Leave out --table.",
         )
     try:
         return program.read(path, table)
@@ -94,18 +94,20 @@ class FileLabels:
         variables: what columns are called, by their names.
         values: what codes mean, by column: the codes as they are written in the table.
         missing: the codes that its author declared to mean that a value is missing, by column.
+        origin: where that stands.
     """
 
     variables: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    origin: str = "the labels in the table’s file"
 
 
 def file_labels(path: Path) -> FileLabels:
     """What a file says of its columns, without reading its table."""
     if path.suffix.lower() not in _STATISTICS:
         return FileLabels()
-    _, meta = _statistics(path, metadataonly=True)
+    _, meta = statistics(path, metadataonly=True)
     return FileLabels(
         {name: label for name, label in zip(meta.column_names, meta.column_labels, strict=True) if label},
         {
@@ -137,7 +139,8 @@ _STATISTICS: Mapping[str, str] = {
 }
 
 
-def _statistics(path: Path, **options: Any) -> Any:
+def statistics(path: Path, **options: Any) -> Any:
+    """The frame and what the file says of it, as pyreadstat has them."""
     pyreadstat = library("pyreadstat", "stat")
     read = getattr(pyreadstat, _STATISTICS[path.suffix.lower()])
     if read.__name__ == "read_sav":  # "refused" and "does not apply" are different answers: none of them is lost
@@ -146,7 +149,7 @@ def _statistics(path: Path, **options: Any) -> Any:
 
 
 def _read_statistics(path: Path, _: str | None) -> Any:
-    frame, _meta = _statistics(path)
+    frame, _meta = statistics(path)
     return frame
 
 

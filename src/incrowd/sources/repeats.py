@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from incrowd.sources import Source, SourceColumn
-from incrowd.sources.bounding import exploded, identity
-from incrowd.sources.fetching import fetching
-from incrowd.sources.matching import column_kind
-from incrowd.sources.meaning import numbers_people, says_identity, says_people, words_of
+from incrowd.sources.column_names import numbers_people, says_identity, says_people, words_of
+from incrowd.sources.duckdb_codes import column_kind
+from incrowd.sources.duckdb_people import exploded, identity
+from incrowd.sources.values import fetching
 
 LOOKED_AT = 200_000
 """Rows of a table at which `incrowd release` looks first."""

@@ -23,15 +23,16 @@ from pyspark.sql import functions as fn
 from incrowd.core.errors import DataError, IncrowdError, InternalError
 from incrowd.domain import Coding
 from incrowd.histogram import Histogram
-from incrowd.marginals import Crowds
+from incrowd.marginals import Crowds, Marginals
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
-from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, crowds, seem_more
+from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, seem_more
 from incrowd.sources.crowd_queries import columns_found
+from incrowd.sources.kept import CELLS, KeptTable, crowds
 from incrowd.sources.memory import check_names
-from incrowd.sources.naming import positions, require_fitting
 from incrowd.sources.options import Options
 from incrowd.sources.people import COUNTS, BoundedRows, RowBound, bounded, require_identifying
-from incrowd.sources.spark_matching import SparkMatch, column_kind, decision, match, plain_texts
+from incrowd.sources.positions import positions, require_fitting
+from incrowd.sources.spark_codes import SparkMatch, column_kind, decision, match, plain_texts
 from incrowd.sources.tally import (
     conclude,
     conclude_columns,
@@ -123,7 +124,6 @@ class SparkSource:
         self._rows = rows
 
     def columns(self) -> list[SourceColumn]:
-        """The columns, in order."""
         return [SourceColumn(n, column_kind(t)) for n, t in zip(self._names, self._types, strict=True)]
 
     def count_by(self, codings: Wanted, *, progress: Progress | None = None) -> Histogram:
@@ -146,11 +146,11 @@ class SparkSource:
 
     def count_crowds(
         self, codings: Sequence[Coding], asked: CrowdsAsked, *, progress: Progress | None = None
-    ) -> Histogram | Crowds:
+    ) -> Histogram | Crowds | KeptTable:
         """All cells or, if there are too many, those that can be published, as `incrowd.sources.at_least` says.
 
         Raises:
-            DataError: more than `Options.most_cells` could be published.
+            DataError: more than `Options.most_cells` could be published at levels that are settled.
         """
         most = self._options.most_cells
         with reading():
@@ -162,22 +162,53 @@ class SparkSource:
             except DataError as error:
                 if error.code != TOO_MANY:
                     raise
-        with reading():
-            columns = columns_found(_columns_of(rows).toArrow())
-        examples = self._examples(codings) if self._options.show_values else None
-        whole, records = conclude_columns(codings, columns, examples)
-        self.require_whole(records)
+        whole = self._whole(rows)
         coarse = asked.coarse(codings)
         with reading():
             shown = self.coded(coarse)
             cells = shown.frame.where(f"NOT ({shown.dropped})").groupBy(*shown.names).agg(fn.expr("count(1) AS n"))
-            kept = [f"CASE WHEN n >= {asked.at_least} THEN {name} ELSE 0L END AS {name}" for name in shown.names]
-            sizes = cells.selectExpr(*kept, "n").groupBy(*shown.names, "n").agg(fn.expr("count(1) AS cells"))
-            found = handed_over(sizes, most + asked.at_least)
-        of_size, counts = (found.column(name).to_numpy() for name in ("cells", "n"))
+        if asked.at_least is None:
+            found: Crowds | KeptTable = self._keep(shown, cells, whole)
+        else:
+            found = self._crowds(shown, cells, whole, asked.at_least)
         if progress is not None:
             progress(1.0)
-        return crowds(coarse, asked, whole, of_size, shown.codes(found), counts)
+        return found
+
+    def _whole(self, rows: CodedRows) -> Marginals:
+        """The counts of each column by itself."""
+        with reading():
+            columns = columns_found(_columns_of(rows).toArrow())
+        examples = self._examples(rows.codings) if self._options.show_values else None
+        whole, records = conclude_columns(rows.codings, columns, examples)
+        self.require_whole(records)
+        return whole
+
+    def _crowds(self, shown: CodedRows, cells: DataFrame, whole: Marginals, at_least: int) -> Crowds:
+        """The cells with so many records; of others, how many there are of each size."""
+        with reading():
+            kept = [f"CASE WHEN n >= {at_least} THEN {name} ELSE 0L END AS {name}" for name in shown.names]
+            sizes = cells.selectExpr(*kept, "n").groupBy(*shown.names, "n").agg(fn.expr("count(1) AS cells"))
+            found = handed_over(sizes, self._options.most_cells + at_least)
+        of_size, counts = (found.column(name).to_numpy() for name in ("cells", "n"))
+        shown_as = [(c.column, c.labels) for c in shown.codings]
+        return crowds(shown_as, at_least, whole, of_size, shown.codes(found), counts)
+
+    def _keep(self, shown: CodedRows, cells: DataFrame, whole: Marginals) -> KeptTable:
+        """All cells, on the executors' disks."""
+        from incrowd.sources.spark_kept import SparkKeeper, require_any_answer
+
+        keeper = SparkKeeper(self._frame.sparkSession)
+        try:
+            pairs = zip(shown.keys, shown.codings, strict=True)
+            codes = [f"CAST({key} AS {_type_for(c)}) AS k{i}" for i, (key, c) in enumerate(pairs)]
+            keeper.keep_frame(CELLS, cells.selectExpr(*codes, "n"))
+            table = KeptTable(keeper, shown.codings, whole, self._options.most_cells)
+            require_any_answer(self._frame.sparkSession, table.cells, len(codes))
+            return table
+        except BaseException:
+            keeper.close()
+            raise
 
     def count_people(
         self, codings: Sequence[Coding], bound: RowBound, *, progress: Progress | None = None
@@ -223,7 +254,7 @@ class SparkSource:
         require_all(counted, self._rows)
 
     def fetched(self) -> DuckDBSource:
-        """The table for those who take values as they are (see `incrowd.sources.fetching`)."""
+        """The table for those who take values as they are (see `incrowd.sources.values`)."""
         from incrowd.sources.databases import Field
         from incrowd.sources.spark_rows import FetchedFromSpark, SparkRows
 
@@ -311,6 +342,12 @@ def _columns_of(rows: CodedRows) -> DataFrame:
     return rows.frame.selectExpr(*keys).groupingSets([[fn.col(n)] for n in names], *names).agg(fn.expr("count(1) AS n"))
 
 
+def _type_for(coding: Coding) -> str:
+    """The smallest type for the codes of a column."""
+    labels = len(coding.labels)
+    return "TINYINT" if labels <= 1 << 7 else "SMALLINT" if labels <= 1 << 15 else "INT"
+
+
 def handed_over(cells: DataFrame, most: int) -> pa.Table:
     """So many cells at most, as they come to the driver.
 
@@ -330,7 +367,16 @@ def handed_over(cells: DataFrame, most: int) -> pa.Table:
 
 def _repeats(rows: DataFrame) -> bool:
     """Whether rows seem to repeat each other: by the first ones, since it decides nothing but how fast all goes."""
-    first = _first(rows)
+    return _few(_first(rows))
+
+
+def seem_equal(rows: DataFrame) -> bool:
+    """The same of rows that are at hand, so that to look at some of them costs little."""
+    with reading():
+        return _few(_hashes(rows))
+
+
+def _few(first: Sequence[Any]) -> bool:
     return bool(first) and not seem_more(Counter(first).values(), _DIFFERENT * len(first))
 
 
@@ -339,6 +385,10 @@ def _first(rows: DataFrame) -> list[Any]:
     classic = getattr(rows, "_jdf", None)
     if classic is None or "Exchange" in classic.queryExecution().executedPlan().toString():
         return []
+    return _hashes(rows)
+
+
+def _hashes(rows: DataFrame) -> list[Any]:
     # Not by way of Arrow, which would make Spark look at the first rows of each of its partitions.
     return rows.selectExpr("xxhash64(*) AS seen").limit(FIRST_ROWS).collect()
 

@@ -14,7 +14,7 @@ from pyspark.sql import types
 from incrowd.domain import Bins, Coding
 from incrowd.sources.options import Options
 from incrowd.sources.people import COUNTS, LEFT_OUT, MOMENT, NOBODYS, UNRANKED, RowBound
-from incrowd.sources.spark_matching import column_kind, extracted, is_absent, literal_text, plain_texts, typed_value
+from incrowd.sources.spark_codes import column_kind, extracted, is_absent, literal_text, plain_texts, typed_value
 from incrowd.sources.tally import dropping_code
 from incrowd.sources.words import Place
 

@@ -61,7 +61,7 @@ class SparkRows(Elsewhere):
 
     @contextmanager
     def asking(self, options: Options) -> Iterator[Ask]:
-        """Spark sees the same table every time, if the frame is as it should be."""
+        """Spark reads the frame anew for each question: the same rows, unless something in the frame is random."""
 
         def ask(wanted: Mapping[int, Coding | None], grouped: bool) -> Answer:
             names = [f"c{i}" for i in wanted]

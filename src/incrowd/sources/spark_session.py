@@ -56,7 +56,7 @@ def configure(settings: Mapping[str, str]) -> None:
             raise ParameterError(
                 f"Which cluster counts is not said by {name}.",
                 code="parameter-combination",
-                remedy="Give its address as the engine (--engine).",
+                remedy="Give its address: --engine.",
             )
     _settings.clear()
     _settings.update(settings)
@@ -136,6 +136,8 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
     else:
         # What the plan holds, declared values above all, is nobody else's business.
         builder = builder.config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+        # How much is fetched is bounded here (`most_cells`), and before a budget is charged.
+        builder = builder.config("spark.driver.maxResultSize", "0")
         if engine != "spark":
             builder = builder.master(engine)
         if engine.startswith("local"):

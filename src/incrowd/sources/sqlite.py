@@ -28,8 +28,8 @@ from incrowd.sources.databases import (
     quoted_name,
     the_table,
 )
-from incrowd.sources.folding import Listing, fold
-from incrowd.sources.matching import domain_kind, quoted
+from incrowd.sources.duckdb_codes import domain_kind, quoted
+from incrowd.sources.folds import Listing, fold
 from incrowd.sources.options import Options
 
 MAGIC = b"SQLite format 3\x00"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,16 @@ _KINDS = {
     "policy": (".yaml", ".yml"),
     "ledger": (".sqlite", ".sqlite3", ".db", ".ledger"),
     "counts": (".csv",),
+    "codebook": (".csv", ".tsv", ".json"),
+    "texts": (".yaml", ".yml"),
+    "questionnaire": (".json",),
+    "key": (".pem",),
 }  # fmt: skip
+# A database may be a table, a ledger or what a collector keeps; only what is plainly a table is listed.
+_LISTED = {
+    "table": tuple(ending for ending in _KINDS["table"] if ending not in _KINDS["ledger"]),
+    "policy": _KINDS["policy"],
+}
 _MOST = 2000  # entries of a folder that are listed
 
 
@@ -95,15 +106,17 @@ class Folders:
         if not here.is_dir() or not self._holds(here):
             raise InputError("There is no such folder.", code="not-found", remedy="Choose one that is there.")
         folders, files = [], []
-        with os.scandir(here) as entries:
-            for entry in sorted(entries, key=lambda e: e.name.lower())[:_MOST]:
-                if entry.name.startswith(".") or (entry.is_symlink() and not self._holds(Path(entry.path).resolve())):
-                    continue
-                if entry.is_dir():
-                    is_release = (Path(entry.path) / "certificate.json").is_file()
-                    folders.append({"name": entry.name, "path": entry.path, "release": is_release})
-                elif entry.name.lower().endswith(_KINDS.get(kind, ())):
-                    files.append({"name": entry.name, "path": entry.path, "bytes": entry.stat().st_size})
+        try:
+            entries = self._entries(here)
+        except OSError:
+            raise InputError(
+                "This folder cannot be read.", code="not-found", remedy="Choose one that you may read."
+            ) from None
+        for path, found in entries:
+            if stat.S_ISDIR(found.st_mode):
+                folders.append({"name": path.name, "path": str(path), "release": _is_release(path)})
+            elif path.name.lower().endswith(_KINDS.get(kind, ())):
+                files.append({"name": path.name, "path": str(path), "bytes": found.st_size})
         above = here.parent if here not in self.roots else None
         return {
             "folder": str(here),
@@ -113,5 +126,56 @@ class Folders:
             "files": files,
         }
 
+    def recent(self, most: int = 6) -> dict[str, list[dict[str, Any]]]:
+        """The tables, policies and releases that were last worked on, in the folders and one level below them."""
+        found: dict[str, list[tuple[float, Path]]] = {"table": [], "policy": [], "release": []}
+        for root in self.roots:
+            for folder in [root, *self._below(root)]:
+                if _is_release(folder):
+                    found["release"].append((folder.stat().st_mtime, folder))
+                    continue
+                for path, its in self._readable(folder):
+                    name = path.name.lower()
+                    kind = next((kind for kind, endings in _LISTED.items() if name.endswith(endings)), None)
+                    if kind is not None and stat.S_ISREG(its.st_mode) and not name.endswith(".texts.yaml"):
+                        found[kind].append((its.st_mtime, path))
+        return {
+            kind: [
+                {"name": path.name, "path": str(path), "when": when}
+                for when, path in sorted(listed, reverse=True)[:most]
+            ]
+            for kind, listed in found.items()
+        }
+
+    def _below(self, folder: Path) -> list[Path]:
+        return [
+            path
+            for path, its in self._readable(folder)
+            if stat.S_ISDIR(its.st_mode) and not path.name.endswith(".internal")
+        ]
+
+    def _readable(self, folder: Path) -> list[tuple[Path, os.stat_result]]:
+        """What is in a folder; nothing if it cannot be read."""
+        with contextlib.suppress(OSError):
+            return self._entries(folder)
+        return []
+
+    def _entries(self, folder: Path) -> list[tuple[Path, os.stat_result]]:
+        """What is in a folder and not hidden, by name; links that lead away, or to nothing readable, are left out."""
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if not entry.name.startswith(".")]
+        found = []
+        for path in (folder / name for name in sorted(names, key=str.lower)[:_MOST]):
+            with contextlib.suppress(OSError, RuntimeError):  # links that go round
+                if not path.is_symlink() or self._holds(path.resolve()):
+                    found.append((path, path.stat()))
+        return found
+
     def __str__(self) -> str:
         return ", ".join(str(root) for root in self.roots)
+
+
+def _is_release(folder: Path) -> bool:
+    with contextlib.suppress(OSError):  # it cannot be read
+        return (folder / "certificate.json").is_file()
+    return False

@@ -22,8 +22,8 @@ REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; s
 
 _CHANGES = {"POST", "PUT", "PATCH", "DELETE"}
 _ENTER = b"""<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"/><title>incrowd studio</title>
-<link rel="icon" href="/static/icon.svg"/><meta http-equiv="refresh" content="0;url=/plan"/></head>
-<body><p><a href="/plan">Open the studio</a></p></body></html>
+<link rel="icon" href="/static/icon.svg"/><meta http-equiv="refresh" content="0;url=/"/></head>
+<body><p><a href="/">Open the studio</a></p></body></html>
 """
 
 

@@ -11,14 +11,34 @@ from incrowd import api
 from incrowd._version import __version__
 
 HERE = Path(__file__).parent
-PAGES = {
-    "plan": "Plan",
-    "data": "Data and policy",
+_TITLES = {
+    "start": "Start",
+    "data": "Table and policy",
     "release": "Release",
+    "browse": "What others see",
+    "whatif": "What if",
+    "plan": "Plan",
+    "collect": "Collect",
     "audit": "Audit",
     "ledger": "Ledger",
+    "verify": "Verify",
     "attacks": "Attacks",
+    "gallery": "Gallery",
 }
+PAGES = {name: title for name, title in _TITLES.items() if (HERE / "templates" / f"{name}.html").is_file()}
+"""The pages with a template of their own, in the order of the navigation, with their titles."""
+
+JOURNEY = {
+    "table": ("Table", "data", "table"),
+    "policy": ("Policy", "data", "policy-part"),
+    "rehearsal": ("Rehearsal", "release", "rehearsal"),
+    "release": ("Release", "release", "publication"),
+    "seen": ("What others see", "browse" if "browse" in PAGES else "release", ""),
+}
+"""The way from a table to what others see of it: the title of each step, its page, and its part of the page."""
+
+TOOLS = {name: title for name, title in PAGES.items() if name not in {"start", "data", "release", "browse"}}
+"""The pages beside that way."""
 
 
 OWN_PLANS = ("crowd", "pram", "sample")
@@ -37,9 +57,12 @@ def _environment() -> Any:
         lstrip_blocks=True,
     )
     made.filters |= {"number": api.print_number, "percent": api.print_percent}
-    made.globals |= {"pages": PAGES, "version": __version__, "mechanisms": json.dumps(api.mechanism_forms())}
+    made.globals |= {"pages": PAGES, "journey": JOURNEY, "tools": TOOLS, "version": __version__}
+    made.globals |= {"examples": api.EXAMPLES, "encodings": api.ENCODINGS}
+    made.globals["mechanisms"] = json.dumps(api.mechanism_forms())
     made.globals["planners"] = [p for p in api.planners().values() if p.name in OWN_PLANS or not p.of_table]
     made.globals["own_plans"] = OWN_PLANS
+    made.globals["formats"] = api.output_formats()
     return made
 
 

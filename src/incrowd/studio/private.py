@@ -19,7 +19,7 @@ class Private:
         self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 700
         self._lock = (self.folder / "lock").open("wb")
         _taken(self._lock)
-        for part in ("uploads", "jobs", "scratch"):
+        for part in ("uploads", "dropped", "jobs", "scratch"):
             (self.folder / part).mkdir(mode=0o700)
 
     def remove(self) -> None:

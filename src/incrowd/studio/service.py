@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import math
-import re
 import secrets
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from incrowd import api
 from incrowd.core.errors import GuaranteeError, IncrowdError, InputError
-from incrowd.studio import planning, publishing
+from incrowd.studio import browsed, explored, plans, releases, surveys, tables
+from incrowd.studio.answers import as_json, asked_for, body_of, changes_in, framed, html, malformed, posted, texts_in
 from incrowd.studio.folders import Folders
-from incrowd.studio.guard import REPORT_POLICY, Guard, refusal, wants_page
+from incrowd.studio.guard import Guard, refusal, wants_page
 from incrowd.studio.jobs import Job, Jobs
-from incrowd.studio.pages import PAGES, render, static_files
+from incrowd.studio.pages import PAGES, markup, render, static_files
 from incrowd.studio.private import Private
-from incrowd.studio.uploads import Uploads
+from incrowd.studio.uploads import Dropped, Uploads
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -28,11 +27,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 LARGEST_UPLOAD = 1 << 30
-_LARGEST_BODY = 32 << 20
-_DEEPEST = 64
-_HALF = re.compile("[\ud800-\udfff]")
+_QUICK = tuple(f"sampling-figure-{i}" for i in range(2, 7))
 _STATUS = {"path-outside": 403, "request-refused": 403, "not-found": 404, "method-not-allowed": 405,
-           "request-too-large": 413, "internal": 500}  # fmt: skip
+           "request-too-large": 413, "studio-busy": 503, "internal": 500}  # fmt: skip
 
 
 def serve(
@@ -105,9 +102,10 @@ class Studio:
     def __init__(self, folders: Folders, private: Path, largest_upload: int) -> None:
         self.folders = folders
         self.uploads = Uploads(private / "uploads", largest_upload)
+        self.dropped = Dropped(private / "dropped", largest_upload)
         self.jobs = Jobs(private / "jobs")
         self.scratch = private / "scratch"
-        self.writing: dict[Path, Job] = {}
+        self._claiming = threading.Lock()
 
     def routes(self) -> list[Any]:
         """Where each answer is."""
@@ -118,60 +116,77 @@ class Studio:
             def answer(_: Request) -> Response:
                 stories = [(story, story.replace("-", " ").capitalize()) for story in api.attacks()]
                 roots, measures = list(map(str, self.folders.roots)), api.minimised_measures()
-                return _html(render(name, page=name, roots=roots, stories=stories, measures=measures))
+                figures = api.gallery_figures()
+                recent = self.folders.recent() if name == "start" else {}
+                given = {"roots": roots, "stories": stories, "measures": measures, "figures": figures, "recent": recent}
+                return html(render(name, page=name, **given))
 
             return answer
 
         def fragment(make: Callable[[Mapping[str, str]], str]) -> Callable[[Request], Response]:
-            return lambda request: _html(make(request.query_params))
+            return lambda request: html(make(request.query_params))
 
         return [
-            Route("/", lambda _: RedirectResponse("/plan", 303)),
+            Route("/", lambda _: RedirectResponse("/start", 303)),
             *(Route(f"/{name}", page(name)) for name in PAGES),
             Route("/static/{name}", _static),
-            Route("/plan/crowd", fragment(planning.crowd)),
-            Route("/plan/pram", fragment(planning.pram)),
-            Route("/plan/pram/picture", fragment(planning.pram_picture)),
-            Route("/plan/any", fragment(planning.solved)),
-            Route("/plan/sample", self._posted(lambda asked: _html(planning.sample(asked))), methods=["POST"]),
-            Route("/files", lambda r: _json(self.folders.listing(r.query_params.get("folder"), _kind(r)))),
+            Route("/plan/crowd", fragment(plans.crowd)),
+            Route("/plan/pram", fragment(plans.pram)),
+            Route("/plan/pram/picture", fragment(plans.pram_picture)),
+            Route("/plan/any", fragment(plans.solved)),
+            Route("/plan/sample", posted(lambda asked: html(plans.sample(asked))), methods=["POST"]),
+            Route("/files", lambda r: as_json(self.folders.listing(r.query_params.get("folder"), _kind(r)))),
             Route("/uploads", self._upload, methods=["POST"]),
             Route("/uploads/{id}", self._forget, methods=["DELETE"]),
-            Route("/jobs", self._posted(self._start), methods=["POST"]),
+            Route("/dropped", posted(lambda _: as_json({"dropped": self.dropped.open()})), methods=["POST"]),
+            Route("/dropped/{id}", self._receive_dropped, methods=["POST", "DELETE"]),
+            Route("/jobs", posted(self._start), methods=["POST"]),
             Route("/jobs/{id}", self._job, methods=["GET", "DELETE"]),
             Route("/jobs/{id}/report", self._job_report),
-            Route("/policy/check", self._posted(self._check), methods=["POST"]),
-            Route("/policy/edit", self._posted(self._edit), methods=["POST"]),
-            Route("/policy/open", lambda r: _json(publishing.open_policy(self.folders, _asked(r, "path")))),
-            Route("/policy/save", self._posted(self._save), methods=["POST"]),
-            Route("/releases/view", lambda r: _html(publishing.view(self.folders, _asked(r, "folder")))),
+            Route("/jobs/{id}/compared", self._compared),
+            Route("/jobs/{id}/file", self._job_file),
+            Route("/browse/{id}/rows", self._browsing(browsed.rows), methods=["POST"]),
+            Route("/browse/{id}/estimate", self._browsing(browsed.estimate), methods=["POST"]),
+            Route("/whatif/{id}", self._exploring(explored.look), methods=["POST"]),
+            Route("/whatif/{id}/mechanism", self._exploring(explored.by_mechanism), methods=["POST"]),
+            Route("/whatif/{id}/around", self._exploring(explored.around), methods=["POST"]),
+            Route("/whatif/{id}/plot", self._exploring(explored.plot), methods=["POST"]),
+            Route("/table/preview", posted(self._preview), methods=["POST"]),
+            Route("/questionnaire/make", posted(self._make_questionnaire), methods=["POST"]),
+            Route("/questionnaire/view", lambda r: html(surveys.view(self.folders, asked_for(r, "path")))),
+            Route("/collection/view", lambda r: html(surveys.collection(self.folders, asked_for(r, "path")))),
+            Route("/policy/check", posted(self._check), methods=["POST"]),
+            Route("/policy/edit", posted(self._edit), methods=["POST"]),
+            Route("/policy/open", lambda r: as_json(releases.open_policy(self.folders, asked_for(r, "path")))),
+            Route("/policy/save", posted(self._save), methods=["POST"]),
+            Route("/releases/view", lambda r: html(releases.view(self.folders, asked_for(r, "folder")))),
             Route("/releases/report", self._report),
             Route("/releases/download", self._download),
-            Route("/ledger/view", lambda r: _html(self._statement(_asked(r, "path"), r.query_params.get("dataset")))),
-            Route("/ledger/change", self._posted(self._change_ledger), methods=["POST"]),
-            Route("/attacks/{name}", lambda r: _html(render("attack", attack=api.attack(r.path_params["name"])))),
+            Route("/keys", posted(self._make_keys), methods=["POST"]),
+            Route("/ledger/view", lambda r: html(self._statement(asked_for(r, "path"), r.query_params.get("dataset")))),
+            Route("/ledger/change", posted(self._change_ledger), methods=["POST"]),
+            Route("/attacks/{name}", lambda r: html(_attacked(r.path_params["name"]))),
         ]
-
-    def _posted(self, answer: Callable[[dict[str, Any]], Response]) -> Callable[[Request], Any]:
-        """An answer to JSON that is sent; made in a thread, so that others need not wait."""
-
-        async def respond(request: Request) -> Response:
-            from starlette.concurrency import run_in_threadpool
-
-            return await run_in_threadpool(answer, await _body(request))
-
-        return respond
 
     # --- files ---
 
     async def _upload(self, request: Request) -> Response:
         name = unquote(request.headers.get("x-file-name", "table"))
         taken = await self.uploads.receive(name, request.stream())
-        return _json({"upload": taken.id, "name": taken.name, "bytes": taken.bytes})
+        return as_json({"upload": taken.id, "name": taken.name, "bytes": taken.bytes})
 
     def _forget(self, request: Request) -> Response:
         self.uploads.forget(request.path_params["id"])
-        return _json({})
+        return as_json({})
+
+    async def _receive_dropped(self, request: Request) -> Response:
+        """A file of a dropped folder, or the end of it."""
+        if request.method == "DELETE":
+            self.dropped.forget(request.path_params["id"])
+        else:
+            name = unquote(request.headers.get("x-file-name", ""))
+            await self.dropped.receive(request.path_params["id"], name, request.stream())
+        return as_json({})
 
     def _table(self, data: Any, base: Path | None = None) -> list[str]:
         """The files of the table that a page means: a path inside the folders, or an upload."""
@@ -182,7 +197,7 @@ class Studio:
             if not all(Path(name).exists() for name in found):  # or else it would be looked for as a pattern
                 raise InputError("There is no such file.", code="data-not-found", remedy="Choose one that is there.")
             return found
-        raise InputError("No table is chosen.", code="data-missing", remedy="Choose one under Data and policy.")
+        raise InputError("No table is chosen.", code="data-missing", remedy="Choose one under Table.")
 
     def _base(self, asked: Mapping[str, Any]) -> Path:
         base = self.folders.inside(str(asked["base"])) if asked.get("base") else self.folders.roots[0]
@@ -195,47 +210,97 @@ class Studio:
         starts: dict[Any, Callable[[dict[str, Any]], Job]] = {
             "draft": self._start_draft,
             "release": self._start_release,
-            "audit": self._start_audit,
-            "count": lambda a: self.jobs.start(
-                "count",
-                {"data": self._table(a.get("data")), "columns": _texts(a, "columns"), "counts": bool(a.get("counts"))},
+            "rehearse": lambda a: self.jobs.start("rehearse", self._to_release(a) | {"copies": _copies(a)}),
+            "explore": lambda a: self.jobs.start("explore", self._to_release(a)),
+            "browse": lambda a: self.jobs.start(
+                "browse", {"folder": str(releases.folder_of(self.folders, a.get("folder")))}
             ),
-            "figures": lambda _: self.jobs.start("figures", {"only": [f"sampling-figure-{i}" for i in range(2, 7)]}),
+            "export": self._start_export,
+            "compare": lambda a: self.jobs.start("compare", self._to_release(a)),
+            "audit": self._start_audit,
+            "count": self._start_count,
+            "figures": lambda a: self.jobs.start("figures", {"only": texts_in(a, "only") or list(_QUICK)}),
+            "rows": self._start_rows,
+            "example": self._start_example,
             "columns": lambda a: self.jobs.start("columns", {"data": self._table(a.get("data"))}),
-            "verify": lambda a: self.jobs.start("verify", {"folder": str(self.folders.inside(str(a.get("folder"))))}),
+            "verify": self._start_verify,
         }
         if not isinstance(kind, str) or kind not in starts:
-            raise _malformed("There is no such work.")
-        return _json(starts[kind](asked).to_dict())
+            raise malformed("There is no such work.")
+        return as_json(starts[kind](asked).to_dict())
+
+    def _start_verify(self, asked: dict[str, Any]) -> Job:
+        """A folder among the studio's own, or one that was dropped, which the work removes."""
+        dropped = asked.get("dropped")
+        folder = self.folders.inside(str(asked.get("folder"))) if dropped is None else self.dropped[str(dropped)]
+        key = str(self.uploads[str(asked["key"])].path) if asked.get("key") else None
+        return self.jobs.start("verify", {"folder": str(folder), "key": key, "remove": dropped is not None})
 
     def _start_draft(self, asked: dict[str, Any]) -> Job:
         found = self._table(asked.get("data"))
         named = str(asked["data"].get("path", ""))
         pattern = Path(named).name if len(found) > 1 else None
-        return self.jobs.start("draft", {"data": found, "pattern": pattern})
+        return self.jobs.start("draft", {"data": found, "pattern": pattern, "reading": self._reading(asked)})
 
-    def _start_release(self, asked: dict[str, Any]) -> Job:
+    def _start_rows(self, asked: dict[str, Any]) -> Job:
+        found, columns = self._table(asked.get("data")), texts_in(asked, "columns")
+        return self.jobs.start("rows", {"data": found, "columns": columns, "reading": self._reading(asked, alone=True)})
+
+    def _start_example(self, asked: dict[str, Any]) -> Job:
+        name = asked.get("name")
+        if name not in api.EXAMPLES:
+            raise malformed("There is no such example.")
+        return self.jobs.start("example", {"name": name, "folder": str(self.folders.roots[0])})
+
+    def _reading(self, asked: Mapping[str, Any], *, alone: bool = False) -> dict[str, Any]:
+        """How a table is read; `alone` without what lies beside it."""
+        given = tables.reading(self.folders, asked, self._base(asked))
+        return {key: value for key, value in given.items() if not (alone and key == "codebook")}
+
+    def _preview(self, asked: dict[str, Any]) -> Response:
+        return as_json(tables.preview(self._table(asked.get("data"))[0], asked, self._reading(asked)))
+
+    def _make_questionnaire(self, asked: dict[str, Any]) -> Response:
+        return html(surveys.make(self.folders, asked, self._base(asked)))
+
+    def _start_export(self, asked: dict[str, Any]) -> Job:
+        folder = str(releases.folder_of(self.folders, asked.get("folder")))
+        return self.jobs.start("export", {"folder": folder, "output": str(asked.get("output", ""))})
+
+    def _start_count(self, asked: dict[str, Any]) -> Job:
+        what = {"data": self._table(asked.get("data")), "columns": texts_in(asked, "columns")}
+        return self.jobs.start("count", {**what, "counts": bool(asked.get("counts"))})
+
+    def _to_release(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What is to be released: the policy, where its files are, and the table."""
         base, text = self._base(asked), str(asked.get("text", ""))
         policy = self.folders.require_policy(text, base)
         data = asked.get("data") or ({"path": policy.data.path} if policy.data.path else None)
-        target = publishing.require_free(self.folders, str(asked.get("folder", "")))
-        other = self.writing.get(target)
-        if other is not None and other.state == "running":
-            raise InputError(
-                "Another window is writing to this folder.", code="output-exists", remedy="Choose another folder."
+        return {"text": text, "base": str(base), "data": self._table(data, None if asked.get("data") else base)}
+
+    def _start_release(self, asked: dict[str, Any]) -> Job:
+        what = self._to_release(asked)
+        copies, output = _copies(asked), asked.get("output") or None
+        key = str(self.folders.inside(str(asked["sign_with"]))) if asked.get("sign_with") else None
+        if output is not None and output not in api.output_formats():
+            raise malformed("There is no such format.")
+        with self._claiming:  # of two windows that want one place, the second is refused
+            target, undo = releases.require_free_for(self.folders, str(asked.get("folder", "")), copies)
+            places = releases.places_of(target, copies)
+            for job in self.jobs.unfinished():
+                if job.kind == "release" and releases.overlap(
+                    places, releases.places_of(Path(job.arguments["folder"]), job.arguments["copies"])
+                ):
+                    raise InputError(
+                        "Another window is writing there.", code="output-exists", remedy="Choose another folder."
+                    )
+            return self.jobs.start(
+                "release",
+                what
+                | {"folder": str(target), "new_ledger": asked.get("new_ledger") is True}
+                | {"copies": copies, "sign_with": key, "output": output},
+                undo,
             )
-        job = self.jobs.start(
-            "release",
-            {
-                "text": text,
-                "base": str(base),
-                "data": self._table(data, None if asked.get("data") else base),
-                "folder": str(target),
-            },
-            publishing.undoing(target),
-        )
-        self.writing[target] = job
-        return job
 
     def _start_audit(self, asked: dict[str, Any]) -> Job:
         rate = asked.get("sampling_rate")
@@ -243,9 +308,9 @@ class Studio:
             "audit",
             {
                 "data": self._table(asked.get("data")),
-                "quasi": _texts(asked, "quasi"),
-                "sensitive": _texts(asked, "sensitive"),
-                "adversaries": _texts(asked, "adversaries"),
+                "quasi": texts_in(asked, "quasi"),
+                "sensitive": texts_in(asked, "sensitive"),
+                "adversaries": texts_in(asked, "adversaries"),
                 "sampling_rate": float(rate) if isinstance(rate, int | float) else None,
                 "show_values": bool(asked.get("show_values")),
             },
@@ -255,46 +320,97 @@ class Studio:
         job = self.jobs[request.path_params["id"]]
         if request.method == "DELETE":
             job.cancel()
-        return _json(job.to_dict())
+        return as_json(job.to_dict())
 
     def _job_report(self, request: Request) -> Response:
         path = self.jobs[request.path_params["id"]].folder / "report.html"
         if not path.is_file():
             raise InputError("There is no report.", code="not-found", remedy="Start the work again.")
-        return _framed(path.read_bytes(), "audit.html" if "save" in request.query_params else None)
+        return framed(path.read_bytes(), "report.html" if "save" in request.query_params else None)
+
+    def _compared(self, request: Request) -> Response:
+        found = self._done(request, "compare")
+        return html(render("compared", found=found, chart=markup(found["chart"])))
+
+    def _done(self, request: Request, kind: str) -> dict[str, Any]:
+        """What work of a kind has found."""
+        job = self.jobs[request.path_params["id"]]
+        if job.kind != kind or not job.result:
+            raise InputError("There is no such result.", code="not-found", remedy="Start the work again.")
+        return job.result
+
+    def _job_file(self, request: Request) -> Response:
+        from starlette.responses import FileResponse
+
+        name = self._done(request, "export")["file"]
+        return FileResponse(self.jobs[request.path_params["id"]].folder / name, filename=name)
+
+    def _kept(self, identity: str, kind: str) -> Job:
+        """The table of a kind that a page keeps."""
+        job = self.jobs[identity]
+        if job.kind != kind:
+            raise InputError("No table is kept here.", code="not-found", remedy="Load the page again.")
+        return job
+
+    def _browsing(self, answer: Callable[[Job, dict[str, Any]], Response]) -> Callable[[Request], Any]:
+        """An answer about the release that a page looks through."""
+
+        async def respond(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+
+            asked, job = await body_of(request), self._kept(request.path_params["id"], "browse")
+            return await run_in_threadpool(answer, job, asked)
+
+        return respond
+
+    def _exploring(self, answer: Callable[[Folders, Job, dict[str, Any], Path], Response]) -> Callable[[Request], Any]:
+        """An answer about the table that a page keeps."""
+
+        async def respond(request: Request) -> Response:
+            from starlette.concurrency import run_in_threadpool
+
+            asked, job = await body_of(request), self._kept(request.path_params["id"], "explore")
+            base = Path(job.arguments["base"])  # where the work looks for a policy's files, whatever is asked now
+            return await run_in_threadpool(answer, self.folders, job, asked, base)
+
+        return respond
 
     # --- policies ---
 
     def _check(self, asked: dict[str, Any]) -> Response:
-        return _json(publishing.check(self.folders, str(asked.get("text", "")), self._base(asked)))
+        return as_json(releases.check(self.folders, str(asked.get("text", "")), self._base(asked)))
 
     def _edit(self, asked: dict[str, Any]) -> Response:
         text = str(asked.get("text", ""))
-        for change in _changes(asked):
+        for change in changes_in(asked):
             if "confirm" in change:
                 text = api.confirm(text, change["confirm"])
             else:
                 text = api.edit_policy(text, change["place"], change.get("content"))
-        return _json({"text": text} | publishing.check(self.folders, text, self._base(asked)))
+        return as_json({"text": text} | releases.check(self.folders, text, self._base(asked)))
 
     def _save(self, asked: dict[str, Any]) -> Response:
         text, path = str(asked.get("text", "")), str(asked.get("path", ""))
-        return _json(publishing.save(self.folders, text, path, overwrite=asked.get("overwrite") is True))
+        return as_json(releases.save(self.folders, text, path, overwrite=asked.get("overwrite") is True))
 
     # --- releases ---
 
     def _report(self, request: Request) -> Response:
         which = request.query_params.get("which", "public")
-        return _framed(publishing.report(self.folders, _asked(request, "folder"), which))
+        return framed(releases.report(self.folders, asked_for(request, "folder"), which))
 
     def _download(self, request: Request) -> Response:
         from starlette.background import BackgroundTask
         from starlette.responses import FileResponse
 
-        name, path = publishing.archive(self.folders, _asked(request, "folder"), self.scratch)
+        name, path = releases.archive(self.folders, asked_for(request, "folder"), self.scratch)
         return FileResponse(
             path, filename=name, media_type="application/zip", background=BackgroundTask(path.unlink, missing_ok=True)
         )
+
+    def _make_keys(self, asked: dict[str, Any]) -> Response:
+        secret, public = (self.folders.inside(str(asked.get(name, ""))) for name in ("secret", "public"))
+        return as_json({"secret": str(secret), "public": str(public), "fingerprint": api.make_keys(secret, public)})
 
     # --- the ledger ---
 
@@ -310,83 +426,41 @@ class Studio:
         try:
             epsilon, delta = float(asked["epsilon"]), float(asked["delta"])
         except (KeyError, TypeError, ValueError):
-            raise _malformed("ε and δ must be numbers.") from None
+            raise malformed("ε and δ must be numbers.") from None
         relation = str(asked.get("relation") or api.Relation.ADD_REMOVE.value)
         if relation not in set(api.Relation):
-            raise _malformed("There is no such relation.")
+            raise malformed("There is no such relation.")
         if asked.get("what") == "budget":
-            api.ledger_budget(path, dataset, epsilon=epsilon, delta=delta, relation=relation)
+            rule, unit = str(asked.get("rule") or "sum"), str(asked.get("unit") or "") or None
+            if rule not in ("sum", "order", "unit"):
+                raise malformed("There is no such rule.")
+            unit = unit if rule == "unit" else None
+            api.ledger_budget(path, dataset, epsilon=epsilon, delta=delta, relation=relation, rule=rule, unit=unit)
         else:
             said = str(asked.get("description") or "made elsewhere")
             api.ledger_add(path, dataset, epsilon=epsilon, delta=delta, relation=relation, description=said)
-        return _html(self._statement(str(path), dataset))
+        return html(self._statement(str(path), dataset))
 
 
-# --- requests and answers ---------------------------------------------------------------------------------------------
+def _attacked(name: str) -> str:
+    """An attack, carried out once more, with what is seen."""
+    found = api.attack(name)
+    unsafe, safe = map(markup, api.draw_attack(found))
+    return render("attack", attack=found, unsafe=unsafe, safe=safe)
 
 
-async def _body(request: Request) -> dict[str, Any]:
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise _malformed("The studio's pages send JSON.")
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > _LARGEST_BODY:
-            raise InputError(
-                "The request is too large.", code="request-too-large", remedy="Put long lists into files of their own."
-            )
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError):
-        raise _malformed("The request is not JSON.") from None
-    if not isinstance(content, dict):
-        raise _malformed("The request is not an object.")
-    _require_plain(content, _DEEPEST)
-    return content
+_MOST_COPIES = 100
 
 
-def _require_plain(content: Any, deepest: int) -> None:
-    """Nothing that cannot be written down again: no half characters, no NaN or infinity, and no bottomless nesting."""
-    if isinstance(content, dict | list):
-        if not deepest:
-            raise _malformed("The request is nested too deeply.")
-        for part in content:
-            _require_plain(part, deepest - 1)
-        for part in content.values() if isinstance(content, dict) else ():
-            _require_plain(part, deepest - 1)
-    elif isinstance(content, float) and not math.isfinite(content):
-        raise _malformed("The request holds a number that is none.")
-    elif isinstance(content, str) and _HALF.search(content):
-        raise _malformed("The request holds half of a character (a lone surrogate).")
-
-
-def _changes(asked: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What is to be changed in a policy: an attribute to be confirmed, or a place and what shall stand there."""
-    changes = asked.get("changes", [])
-    for change in changes if isinstance(changes, list) else [None]:
-        said = change if isinstance(change, dict) else {}
-        place = said.get("place")
-        named = isinstance(place, list) and 0 < len(place) <= _DEEPEST and all(isinstance(part, str) for part in place)
-        if not isinstance(said.get("confirm"), str) and ("confirm" in said or not named):
-            raise _malformed("A change confirms an attribute, or gives a place and its content.")
-    return list(changes)
-
-
-def _asked(request: Request, name: str) -> str:
-    return request.query_params.get(name, "")
+def _copies(asked: Mapping[str, Any]) -> int:
+    copies = asked.get("copies", 1)
+    if not isinstance(copies, int) or isinstance(copies, bool) or not 1 <= copies <= _MOST_COPIES:
+        raise malformed(f"There are 1 to {_MOST_COPIES} copies of a release.")
+    return copies
 
 
 def _kind(request: Request) -> str:
     return request.query_params.get("kind", "table")
-
-
-def _texts(asked: Mapping[str, Any], name: str) -> list[str]:
-    given = asked.get(name) or []
-    return [str(text) for text in given] if isinstance(given, list) else []
-
-
-def _malformed(message: str) -> InputError:
-    return InputError(message, code="request-malformed", remedy="Load the page again.")
 
 
 def _static(request: Request) -> Response:
@@ -397,25 +471,3 @@ def _static(request: Request) -> Response:
         raise InputError("There is nothing here.", code="not-found")
     content, kind = static_files()[name]
     return Response(content, media_type=kind)
-
-
-def _html(text: str) -> Response:
-    from starlette.responses import HTMLResponse
-
-    return HTMLResponse(text)
-
-
-def _json(content: Any) -> Response:
-    from starlette.responses import Response
-
-    return Response(json.dumps(content, ensure_ascii=False), media_type="application/json")
-
-
-def _framed(content: bytes, save_as: str | None = None) -> Response:
-    """A document of its own, for a frame or to be saved."""
-    from starlette.responses import Response
-
-    headers = {"Content-Security-Policy": REPORT_POLICY}
-    if save_as is not None:
-        headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{quote(save_as)}"
-    return Response(content, media_type="text/html", headers=headers)

@@ -36,7 +36,7 @@ def make_questionnaire(
     """
     from incrowd.core.files import require_absent, write_whole
     from incrowd.core.signing import load_secret_key
-    from incrowd.survey.collector.asking import questionnaire_of, read_texts
+    from incrowd.survey.collector.questions import questionnaire_of, read_texts
 
     if output is not None and not overwrite:
         require_absent(output)
@@ -60,7 +60,7 @@ def collect(questionnaire: str | Path, store: str, **listening: Any) -> None:
         listening: `host`, `port`, `certfile`, `keyfile`, and `ready`, which is called with the address.
     """
     from incrowd.survey import Questionnaire
-    from incrowd.survey.collector.publishing import rehearse
+    from incrowd.survey.collector.collection import rehearse
     from incrowd.survey.collector.service import serve
     from incrowd.survey.collector.store import Store
 
@@ -82,9 +82,9 @@ def publish_collected(
     """
     from incrowd.core.files import named
     from incrowd.core.signing import load_secret_key
+    from incrowd.releases.folders import require_free
     from incrowd.releases.release import signed
-    from incrowd.releases.staging import require_free
-    from incrowd.survey.collector.publishing import close_and_count, release_of
+    from incrowd.survey.collector.collection import close_and_count, release_of
     from incrowd.survey.collector.store import Store
 
     key = None if sign_with is None else load_secret_key(sign_with)

@@ -166,7 +166,6 @@ class Questionnaire:
 
     @classmethod
     def from_file(cls, path: str | Path, *, public_key: str | Path | None = None) -> Self:
-        """A questionnaire from its file."""
         try:
             content = read_ordinary(path, _LARGEST_FILE)
         except OSError as error:

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy.typing as npt
-
 from incrowd.core.errors import ParameterError
-from incrowd.theory._groups import as_written, group_table
+from incrowd.theory._groups import as_written
 from incrowd.theory._numbers import require_between, require_count
 
 # Beyond these a product of two of our numbers could leave the range of a float.
@@ -50,19 +48,9 @@ class DirichletPrior:
             )
 
     @classmethod
-    def uninformed(cls, values: int) -> DirichletPrior:
-        """She knows nothing: all distributions are equally likely to her."""
-        return cls((1.0,) * require_count("values", values))
-
-    @classmethod
     def from_counts(cls, observed: Sequence[int]) -> DirichletPrior:
         """She has seen that many records of each value: D(observed + 1)."""
         return cls(tuple(require_count("an observed count", n, least=0) + 1.0 for n in observed))
-
-    @classmethod
-    def from_table(cls, counts: npt.ArrayLike) -> DirichletPrior:
-        """She has seen an earlier published table of groups × values, of other people."""
-        return cls.from_counts(group_table(counts).totals)
 
     @classmethod
     def from_shape(cls, shape: Sequence[float], stubbornness: float) -> DirichletPrior:

@@ -18,6 +18,9 @@ Then Σᵢ xᵢ e^{aᵢL} ≥ δ₂(ε − L) wherever L ≤ ε − t₀: the le
 
     δ(ε) ≤ Σᵢ xᵢ e^{aᵢ(aᵢ+1)ρ} + P[L > ε − t₀],      P[L > E] ≤ e^{−(E−ρ)²/(4ρ)} for E ≥ ρ.                      (2)
 
+**People with several rows.** Charges are those of one row on its path. A person with m rows pays m² times as much at
+most (docs/proofs.md), and δ₂ is the crowd's profile for m rows: ρ here is what a person pays.
+
 The xᵢ that make (2) least solve a small linear program. Its solution comes from floating-point arithmetic and is not
 trusted: (1) is checked in balls, x₀ is raised by whatever is missing, and (2) is evaluated upwards.
 """
@@ -35,7 +38,8 @@ import numpy as np
 
 from incrowd.theory._balls import above, precision
 from incrowd.theory._numbers import require_between, require_non_negative, require_positive
-from incrowd.theory.crowd import CrowdProfile, choose_rate, smallest_k_with
+from incrowd.theory._persons import CellProfile
+from incrowd.theory.crowd import CrowdProfile, choose_rate, least_k, smallest_k_with
 from incrowd.theory.profile import PrivacyProfile, Relation
 from incrowd.theory.zcdp import choice_cost, counts_cost
 
@@ -79,35 +83,49 @@ def usual_rho(epsilon: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class ChosenCrowd(PrivacyProfile):
-    """The profile of a ρ-zCDP choice of a mapping on the full table, followed by a sampled crowd under it."""
+    """The profile of a ρ-zCDP choice of a mapping on the full table, followed by a sampled crowd under it.
+
+    Both hold for a person with all rows, `rows` at most.
+    """
 
     k: int
     beta: float
     rho: float
     relation: Relation = Relation.ADD_REMOVE
+    rows: int = 1
 
     def __post_init__(self) -> None:
-        CrowdProfile(self.k, self.beta)
+        CrowdProfile(self.k, self.beta, rows=self.rows)
         require_between("rho", self.rho, 0.0, 100.0)
 
     def removal(self, epsilon: float) -> float:
         """δ when the larger table is the true one."""
-        crowd = CrowdProfile(self.k, self.beta)
+        crowd = CrowdProfile(self.k, self.beta, rows=self.rows)
         return _joined(crowd, self.rho, require_non_negative("epsilon", epsilon), "removal")
 
     def addition(self, epsilon: float) -> float:
         """δ when the smaller table is the true one."""
-        crowd = CrowdProfile(self.k, self.beta)
+        crowd = CrowdProfile(self.k, self.beta, rows=self.rows)
         return _joined(crowd, self.rho, require_non_negative("epsilon", epsilon), "addition")
 
 
-def smallest_k(epsilon: float, delta: float, beta: float, rho: float) -> int:
+def smallest_k(epsilon: float, delta: float, beta: float, rho: float, rows: int = 1) -> int:
     """The smallest k found for which a ρ-zCDP choice and a crowd of k at rate β are (ε,δ)-DP together."""
-    return smallest_k_with(lambda k: ChosenCrowd(k, beta, rho).delta(epsilon), delta)
+    if rows == 1:
+        return smallest_k_with(lambda k: ChosenCrowd(k, beta, rho).delta(epsilon), delta)
+    # A person with all rows in one cell is looked at first: that is quick, and what is proved is seldom more.
+    quick = smallest_k_with(lambda k: _in_one_cell(k, beta, rho, epsilon, rows), delta)
+    return smallest_k_with(lambda k: ChosenCrowd(k, beta, rho, rows=rows).delta(epsilon), delta, quick - 1)
+
+
+def _in_one_cell(k: int, beta: float, rho: float, epsilon: float, rows: int) -> float:
+    """About the δ of a person with all rows in one cell."""
+    cell = CellProfile(k, beta, rows)
+    return max(_joined(cell, rho, epsilon, direction) for direction in ("removal", "addition"))
 
 
 @lru_cache(maxsize=4096)
-def _joined(crowd: CrowdProfile, rho: float, epsilon: float, direction: str) -> float:
+def _joined(crowd: CrowdProfile | CellProfile, rho: float, epsilon: float, direction: str) -> float:
     """(2) for a grid and orders that look good; any would be safe."""
     # The crowd alone is a bound from below: what is lost beyond the grid should not matter beside it.
     rest = max(_TAIL * crowd.delta(max(0.0, epsilon - rho)), 1e-40)
@@ -125,7 +143,7 @@ def _joined(crowd: CrowdProfile, rho: float, epsilon: float, direction: str) -> 
 
 
 @lru_cache(maxsize=1 << 14)
-def _at(t: float, crowd: CrowdProfile, direction: str) -> float:
+def _at(t: float, crowd: CrowdProfile | CellProfile, direction: str) -> float:
     """δ₂(t) for any real t, rounded up."""
     removed = direction == "removal"
     if t >= 0:
@@ -190,17 +208,20 @@ def _larger(one: arb, other: arb) -> arb:
 # --- β and k ------------------------------------------------------------------------------------------------------
 
 
-def usual_crowd(epsilon: float, delta: float, rho: float) -> tuple[int, float]:
+def usual_crowd(epsilon: float, delta: float, rho: float, rows: int = 1) -> tuple[int, float]:
     """k and β where both are open, by the rule of `choose_rate`.
 
     Rates are compared at the k that a Gaussian choice of the same ρ would need, which is nearly the proved one and
-    fast; the k returned is proved.
+    fast, or, where a person may have several rows, at the k of a crowd without a choice; the k returned is proved.
 
     Raises:
         UnreachableError: no crowd keeps the promise beside such a choice.
     """
-    _, beta = choose_rate(lambda rate: _gaussian_k(epsilon, delta, rate, rho))
-    return smallest_k(epsilon, delta, beta, rho), beta
+    if rows == 1:
+        _, beta = choose_rate(lambda rate: _gaussian_k(epsilon, delta, rate, rho))
+    else:
+        _, beta = choose_rate(lambda rate: least_k(epsilon, delta, rate, rows))
+    return smallest_k(epsilon, delta, beta, rho, rows), beta
 
 
 def _gaussian_k(epsilon: float, delta: float, beta: float, rho: float) -> int:

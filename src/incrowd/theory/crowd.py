@@ -40,6 +40,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from incrowd.core.display import Showable
 from incrowd.core.errors import InternalError, ParameterError, UnreachableError
 from incrowd.core.numbers import as_given, number
 from incrowd.theory import _persons
@@ -103,14 +104,12 @@ class CrowdProfile(PrivacyProfile):
             )
 
     def removal(self, epsilon: float) -> float:
-        """δ when the larger table is the true one."""
         epsilon = min(require_non_negative("epsilon", epsilon), _LARGEST_EPSILON)
         if self.rows > 1:
             return max(DELTA_FLOOR, _persons.removal(self.k, self.beta, epsilon, self.rows))
         return _removal(self.k, self.beta, epsilon)
 
     def addition(self, epsilon: float) -> float:
-        """δ when the smaller table is the true one."""
         epsilon = min(require_non_negative("epsilon", epsilon), _LARGEST_EPSILON)
         if self.rows > 1:
             return _persons.addition(self.k, self.beta, epsilon, self.rows)
@@ -259,8 +258,8 @@ class PaperBound:
     k: int | None
 
 
-@dataclass(frozen=True)
-class CrowdPlan:
+@dataclass(frozen=True, repr=False)
+class CrowdPlan(Showable):
     """Parameters that go together: at (k, β) the mechanism is (ε, δ)-DP under adding or removing one person.
 
     Attributes:

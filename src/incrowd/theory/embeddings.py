@@ -5,7 +5,6 @@ Machanavajjhala, Gehrke and Götz, Section 5. All of them are about adversaries 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from incrowd.core.errors import ParameterError, UnreachableError
 from incrowd.core.numbers import as_given
 from incrowd.theory._groups import as_written, float_above, written_as
-from incrowd.theory._numbers import require_count, require_positive, round_up
+from incrowd.theory._numbers import require_count
 from incrowd.theory.adversaries import Adversary
 from incrowd.theory.beliefs import Predicates, belief_ratio
 
@@ -112,63 +111,6 @@ def t_closeness_as_beliefs(t: float | Fraction, distribution: Sequence[int]) -> 
         lemma = float_above(max(first, *(share / (share - exact_t) for share in shares)))
     adversary = Adversary.with_shape([float(n) for n in records])
     return Embedding("t-closeness", adversary, max(first, second), "values", False, lemma)
-
-
-def perfect_privacy_as_beliefs(shape: Sequence[float] | None = None) -> Embedding:
-    """Perfect privacy is ratio 1: the table changes no belief at all.
-
-    With a known shape a generalization can reach it, and only by giving every group exactly the shape's proportions
-    (Section 5.3): x_s ≤ p_s for all s, and both add up to 1. With an arbitrary shape (None) nothing can.
-    """
-    adversary = Adversary.anyone() if shape is None else Adversary.with_shape(shape)
-    return Embedding("perfect privacy", adversary, Fraction(1), "subsets", True, 1.0)
-
-
-def differential_privacy_as_beliefs(epsilon: float, records: int) -> Embedding:
-    """Differential privacy, as an adversary who knows all records but one and may believe anything of that one.
-
-    No generalization satisfies it for any ε (Section 5.2): what is left of the table after removing what she knows is
-    the one person's record. So `holds_for` refuses every table, and says why.
-    """
-    budget = require_positive("epsilon", epsilon)
-    known = require_count("records", records) - 1
-    if budget > 700:
-        raise ParameterError("epsilon must be at most 700.", code="parameter-range")
-    ratio = round_up(math.exp(budget), 1e-15)
-    return Embedding(
-        "differential privacy", Adversary.anyone(known_records=known), Fraction(ratio), "subsets", True, ratio
-    )
-
-
-def breaches_as_beliefs(alpha: float | Fraction, beta: float | Fraction, shape: Sequence[float]) -> Embedding:
-    """No (α,β)-breach: whatever had a probability of α at most beforehand has one of β at most given the table.
-
-    (Evfimievski, Gehrke and Srikant 2003; mentioned in Section 5.) Of a statement with prior probability p, an
-    adversary who never revises her shape comes to believe x, and the ratio ε asks x ≤ εp and x ≤ 1 − (1−p)/ε (Theorem
-    3). Both bounds grow with p, so no breach follows for all p ≤ α if one of them is β at most for p = α: at
-    ε = max(β/α, (1−α)/(1−β)). For two values of shares α and 1−α a larger ε allows a breach. The converse is false:
-    without any breach a statement of a smaller prior may still gain more than ε.
-    """
-    low, high = _exactly("alpha", alpha), _exactly("beta", beta)
-    if not 0 < low < high < 1:
-        raise ParameterError("A breach needs 0 < alpha < beta < 1.", code="parameter-range")
-    ratio = max(high / low, (1 - low) / (1 - high))
-    return Embedding("(α,β)-breaches", Adversary.with_shape(shape), ratio, "subsets", False, None, True)
-
-
-def bounded_change_as_beliefs(d: float | Fraction, gamma: float | Fraction, shape: Sequence[float]) -> Embedding:
-    """(d,γ)-privacy: for tuples t with P(t) ≤ d, P(t | table) ≤ γ and P(t | table)/P(t) ≥ d/γ.
-
-    (Rastogi, Suciu and Hong 2007; mentioned in Section 5.) The ratio ε = γ/d, for each value and its negation, gives
-    both: x ≤ εp ≤ γ for p ≤ d; and p ≤ εx from the negation, whose doubt 1 − p_out is p and 1 − p_in is x. (A value
-    that a group lacks altogether has x = 0; its negation is then certain, which no ratio allows.) Values that the shape
-    gives more than d are outside the notion. The converse is false: the notion asks no more than γ of a statement,
-    however improbable it was.
-    """
-    low, high = _exactly("d", d), _exactly("gamma", gamma)
-    if not 0 < low < high < 1:
-        raise ParameterError("(d,γ)-privacy needs 0 < d < gamma < 1.", code="parameter-range")
-    return Embedding("(d,γ)-privacy", Adversary.with_shape(shape), high / low, "subsets", False, None, True)
 
 
 def _exactly(name: str, number: float | Fraction) -> Fraction:

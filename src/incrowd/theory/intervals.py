@@ -100,6 +100,15 @@ def _first(holds: Any, low: Ints, high: Ints) -> Ints:
     return low
 
 
+def noisy_between(counts: Ints, reach: int) -> tuple[Ints, Ints]:
+    """The ends of an interval for numbers of people from noisy counts that are further off on neither side, as a rule.
+
+    Nobody has fewer than none, so a count below zero is taken for zero: its interval would else end at zero too, and
+    claim of a rare draw of the noise that the cell is certainly empty. No interval is shorter for it.
+    """
+    return np.maximum(counts - reach, 0), np.maximum(counts, 0) + reach
+
+
 def absent_at_most(rate: float, surprise: float = SURPRISE) -> int:
     """The largest n of which no record is sampled with a probability above `surprise`, (1−p)^n, rounded up."""
     return math.floor(min(float(ANY), math.log(surprise) / math.log1p(-rate) * (1.0 + _NUMERICS)))
@@ -118,6 +127,45 @@ def calibrated(
     (low, high), (rest_low, rest_high) = ends, rest
     high = np.clip(np.minimum(high, total[1] - rest_low), 0, None)
     return np.minimum(np.maximum(low, total[0] - rest_high), high), high
+
+
+def sum_between(values: Floats, counts: Floats, rate: float, surprise: float = SURPRISE) -> tuple[float, float]:
+    """Ends for the sum of a number over the people of a group, of whom so many with each value were sampled.
+
+    Let all numbers lie in [0, R], as far as they are declared. The sampled sum X, in units of R, is a sum of
+    independent parts in [0, 1] with mean μ = p·S/R, so P[X ≥ x] and P[X ≤ x], on their side of μ, are at most
+    e^{−μφ(x/μ)} with φ(u) = u·ln u − u + 1 (Chernoff). Only a group that occurs is seen. As no number is above R, it
+    has μ/p people or more, and occurs with a probability of 1 − e^{−μ} at least, by which the first is divided; that it
+    occurs makes small X no likelier. Numbers of both signs are two such sums, which share what may go wrong.
+    """
+    signs = [sign for sign in (1.0, -1.0) if (sign * values > 0).any()]
+    low = high = 0.0
+    for sign in signs:
+        parts = np.maximum(sign * values, 0.0)
+        most = float(parts.max())
+        ends = _mean_between(float(counts @ parts) / most, surprise / len(signs))
+        least, largest = (end * most / rate for end in ends)
+        low, high = (low + least, high + largest) if sign > 0 else (low - largest, high - least)
+    return low, high
+
+
+def _mean_between(x: float, surprise: float) -> tuple[float, float]:
+    """The μ that are not ruled out: on a grid, one step further out."""
+    limit = math.log(surprise)
+    step = 1e-3
+    ends = x if x else 1e-9
+    below = ends * np.exp(-step * np.arange(40_000))
+    ruled = -below * _phi(x / below) - np.log(-np.expm1(-below)) <= limit
+    possible = np.flatnonzero(~ruled)
+    low = 0.0 if not len(possible) or possible[-1] == len(below) - 1 else float(below[possible[-1] + 1])
+    above = ends - limit + np.sqrt(-2 * limit * ends - limit) * 2  # beyond every μ that is possible
+    wide = np.linspace(ends, above, 20_000)
+    possible = np.flatnonzero(-wide * _phi(x / wide) > limit)
+    return min(low, x), float(wide[min(int(possible[-1]) + 1, len(wide) - 1)]) if len(possible) else above
+
+
+def _phi(u: Floats) -> Floats:
+    return np.asarray(np.where(u > 0, u * np.log(np.where(u > 0, u, 1.0)), 0.0) - u + 1.0)
 
 
 def mean_margin(records: float, squares: float | None, width: float, rate: float) -> float:

@@ -210,11 +210,9 @@ class Composition(PrivacyProfile):
         return self.parts[0].relation if self.parts else Relation.ADD_REMOVE
 
     def removal(self, epsilon: float) -> float:
-        """δ when the larger table is the true one."""
         return self._delta(epsilon, "removal")
 
     def addition(self, epsilon: float) -> float:
-        """δ when the smaller table is the true one."""
         return self._delta(epsilon, "addition")
 
     def _delta(self, epsilon: float, direction: str) -> float:

@@ -228,7 +228,6 @@ class DistinctDiversity(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         return f"at least {self.l} different values in every group"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
@@ -256,7 +255,6 @@ class EntropyDiversity(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         return f"the entropy of {_plain(self.l)} equally frequent values in every group"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
@@ -306,7 +304,6 @@ class RecursiveDiversity(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         return f"recursive ({_plain(self.c)}, {self.l})-diversity"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
@@ -343,7 +340,6 @@ class LargestShare(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         which = "value" if self.values is None else "named value"
         return f"no {which} with a share above {_plain(self.alpha)} of any group"
 
@@ -380,7 +376,6 @@ class TCloseness(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         kind = self.distance if isinstance(self.distance, str) else "hierarchical"
         return f"t-closeness with t = {_plain(self.t)} ({kind} distance)"
 
@@ -429,7 +424,6 @@ class BetaLikeness(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         return f"{'enhanced ' if self.enhanced else ''}β-likeness with β = {_plain(self.beta)}"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:
@@ -477,7 +471,6 @@ class DeltaDisclosure(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         return f"δ-disclosure privacy with δ = {_plain(self.delta)}"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:
@@ -530,7 +523,6 @@ class BeliefRatio(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         return f"a belief ratio of at most {_plain(self.epsilon)} against {self.against or 'an adversary'}"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002

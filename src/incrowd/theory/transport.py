@@ -4,7 +4,6 @@
 - "ordered": the i-th and the j-th of m values are |i − j|/(m − 1) apart.
 - a tree: two values are as far apart as their lowest common ancestor is high, divided by the tree's height. Given as
   levels, lowest first: at each level a code of the ancestor for every column, the same for all at the last.
-  `tree_levels` makes them from a nested list.
 
 A line and a tree have one path between two values, so the earth mover's distance is the sum over the edges of their
 length times the surplus on one side. Each case is thus a sum of |share in the one − share in the other| over certain
@@ -18,13 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from incrowd.core.errors import HierarchyError, ParameterError
 from incrowd.theory._groups import Integers
-from incrowd.theory._numbers import require_count
 
 Levels = Sequence[Sequence[int]]
 Distance = Literal["equal", "ordered"] | Levels
@@ -71,45 +69,6 @@ def cost(distance: Distance, surplus: Sequence[Fraction]) -> Fraction:
             subtrees[code] = subtrees.get(code, Fraction(0)) + moved
         found += sum(map(abs, subtrees.values()), Fraction(0))
     return found / (2 * (len(below) - 1))
-
-
-def tree_levels(tree: Sequence[Any]) -> list[list[int]]:
-    """The levels of a nested list of column numbers: [[0, 1], [2, [3, 4]]] has a root with two branches.
-
-    A node is as high as its highest child and one more, so that branches of different depth meet at the height of their
-    common ancestor. Level h sends each column to its highest ancestor of height at most h.
-    """
-    paths: dict[int, list[tuple[int, int]]] = {}  # column -> (height, code) of its ancestors, from below
-    nodes = 0
-
-    def walk(node: Any) -> tuple[int, list[int]]:
-        nonlocal nodes
-        nodes += 1
-        code = nodes
-        if isinstance(node, str) or not isinstance(node, Sequence | int | np.integer):
-            raise _bad_tree("must be made of lists and column numbers")
-        if not isinstance(node, Sequence):
-            column = require_count("a column of the tree", int(node), least=0)
-            if column in paths:
-                raise _bad_tree("holds a column more than once")
-            paths[column] = [(0, code)]
-            return 0, [column]
-        if len(node) == 0:
-            raise _bad_tree("has an empty branch")
-        children = [walk(child) for child in node]
-        height = 1 + max(child_height for child_height, _ in children)
-        below = [column for _, columns in children for column in columns]
-        for column in below:
-            paths[column].append((height, code))
-        return height, below
-
-    top, columns = walk(tree)
-    if sorted(columns) != list(range(len(columns))):
-        raise _bad_tree("must hold every column from 0 on")
-    return [
-        [max((h, code) for h, code in paths[column] if h <= height)[1] for column in range(len(columns))]
-        for height in range(1, top + 1)
-    ]
 
 
 def _bad_tree(problem: str) -> HierarchyError:

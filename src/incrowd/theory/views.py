@@ -4,8 +4,10 @@ A set of views is planned before anything is drawn: so many one-way tables, so m
 choices in between, each with parameters that are fixed. *Which* columns a view has may depend on everything drawn
 before. docs/proofs.md (Views) proves that the composition of the steps' profiles covers that.
 
-- Crowds: every view thins the full table afresh. Step by step, d copies of one crowd's exact profile, V of another's,
-  and a choice's bounded range for each choice, composed in whole numbers (`Composition`).
+- Crowds: every view thins the full table afresh, and the one-way tables beside views of several columns have discrete
+  Laplace noise: crowds of single values would be the dearer of the two, and hide more. Step by step, V copies of one
+  crowd's exact profile, d pure ones, and a choice's bounded range for each choice, composed in whole numbers
+  (`Composition`).
 - Noise: discrete Gaussian counts and choices, whose costs in zCDP add up.
 
 A person with up to m records moves the counts of a table by at most m in all, so m in the Euclidean norm too, and a
@@ -139,8 +141,11 @@ class ViewsPlan:
         for step, times in steps:
             if isinstance(step, CrowdStep):
                 parts += [CrowdProfile(step.k, step.beta, rows=self.rows)] * times
+            elif isinstance(step, LaplaceStep):
+                alone = float_above(self.rows * Fraction(step.decay))
+                parts += [ApproximateDP(alone, 0.0, Relation.ADD_REMOVE)] * times
             elif times:
-                raise InternalError("crowds and noise are never planned together")
+                raise InternalError("crowds and Gaussian noise are never planned together")
         if self.choices:
             parts += [BoundedRange(e)] * self.choices
         return compose(parts)
@@ -190,10 +195,31 @@ def plan_noise(
 
 @lru_cache(maxsize=64)
 def plan_crowds(
-    epsilon: float, delta: float, singles: int, views: int, choices: int, *, choice_share: float, rows: int = 1
+    epsilon: float,
+    delta: float,
+    singles: int,
+    views: int,
+    choices: int,
+    *,
+    single_share: float,
+    choice_share: float,
+    rows: int = 1,
 ) -> ViewsPlan:
-    """Crowds whose k/β is about the least, and of those the largest β: the same for one-way tables and other views."""
-    best = quick_crowds(epsilon, delta, singles, views, choices, choice_share=choice_share, rows=require_rows(rows))
+    """Crowds whose k/β is about the least, and of those the largest β.
+
+    One-way tables beside them have Laplace noise, of which all together would spend about `single_share` of ε if they
+    were everything. Where there is nothing but one-way tables, these are crowds.
+    """
+    best = quick_crowds(
+        epsilon,
+        delta,
+        singles,
+        views,
+        choices,
+        single_share=single_share,
+        choice_share=choice_share,
+        rows=require_rows(rows),
+    )
     if best is None:
         raise UnreachableError(
             "With this epsilon and delta the views would show no crowd of any size.",
@@ -206,16 +232,25 @@ def plan_crowds(
 
 
 def quick_crowds(
-    epsilon: float, delta: float, singles: int, views: int, choices: int, *, choice_share: float, rows: int = 1
+    epsilon: float,
+    delta: float,
+    singles: int,
+    views: int,
+    choices: int,
+    *,
+    single_share: float,
+    choice_share: float,
+    rows: int = 1,
 ) -> ViewsPlan | None:
     """About the plan that `plan_crowds` makes, in floating-point arithmetic; None if there is none."""
     _require(epsilon, delta, singles, views, choices)
     exponent = choice_share * epsilon / math.sqrt(choices) / rows if choices else 0.0
+    noisy = LaplaceStep(single_share * epsilon / math.sqrt(singles) / rows) if singles and views else None
     found: dict[float, ViewsPlan] = {}
     least = float(_LARGEST_K)
     for beta in RATES:
         step = CrowdStep(1, beta)
-        blank = ViewsPlan(epsilon, delta, singles, step, views, step, choices, exponent, rows)
+        blank = ViewsPlan(epsilon, delta, singles, noisy or step, views, step, choices, exponent, rows)
         k = _quick_k(blank, min(_LARGEST_K, math.floor(_WITHIN * least * beta)))
         if k is not None:
             found[beta] = _with_k(blank, k)
@@ -233,7 +268,7 @@ def _with_k(plan: ViewsPlan, k: int) -> ViewsPlan:
     """The same rates with another k."""
     step = plan.view if plan.views else plan.single
     crowd = CrowdStep(k, step.beta if isinstance(step, CrowdStep) else 1.0)
-    return replace(plan, single=crowd, view=crowd)
+    return replace(plan, single=crowd if isinstance(plan.single, CrowdStep) else plan.single, view=crowd)
 
 
 def _quick_k(plan: ViewsPlan, most: int) -> int | None:
@@ -260,6 +295,11 @@ def _quick_delta(plan: ViewsPlan) -> float:
             masses, infinite = _masses(*_quick_crowd(step.k, step.beta, grid, plan.rows), h, points)
             spectrum *= np.fft.rfft(masses) ** n
             certain *= (1 - infinite) ** n
+        elif isinstance(step, LaplaceStep):
+            pure = plan.rows * step.decay
+            one = -np.expm1(np.minimum(grid - pure, 0.0)) / (1 + math.exp(-pure))
+            masses, _ = _masses(one, one, h, points)
+            spectrum *= np.fft.rfft(masses) ** n
     if plan.choices:
         e = plan.rows * plan.exponent
         one = np.where(grid < e, np.expm1(-(e - grid).clip(0) / 2) ** 2 / -math.expm1(-e), 0.0)

@@ -148,7 +148,7 @@ from incrowd import api
 from click.testing import CliRunner
 from incrowd.cli import incrowd as command
 from incrowd.policy import Policy
-from incrowd.studio import planning
+from incrowd.studio import plans
 import runpy
 
 reference = runpy.run_path(sys.argv[2])
@@ -181,7 +181,7 @@ print(json.dumps({
     "compared": {one.mechanism: one.settings for one in compared.figures}["threshold"],
     "readme": "| [`threshold`](docs/limits.md) | a test |" in reference["mechanisms_for_whom"](),
     "planned": json.loads(CliRunner().invoke(command, ["plan", "threshold", "--k", "7", "--json"]).output),
-    "studio": "7 people" in planning.solved({"planner": "threshold", "k": "7"}),
+    "studio": "7 people" in plans.solved({"planner": "threshold", "k": "7"}),
     "schema": "Threshold" in Policy.json_schema()["$defs"],
     "certificate": "ThresholdCertificate" in api.certificate_schema()["$defs"],
     "files": files(sys.argv[1]),
@@ -227,9 +227,9 @@ def test_one_folder_and_one_line(tmp_path):
         "studio": True,
         "schema": True,
         "certificate": True,
-        "files": ["certificate.json", "notes/k.txt", "report.html", "shown.parquet"],
+        "files": ["certificate.json", "datapackage.json", "notes/k.txt", "report.html", "shown.parquet"],
         "saved": True,
-        "tableless": ["certificate.json", "notes/k.txt", "report.html"],
+        "tableless": ["certificate.json", "datapackage.json", "notes/k.txt", "report.html"],
         "tableless is valid": True,
         "forged": ["notes/k.txt is the file certified", "nothing else is in the folder"],
         "written": "release: {mechanism: threshold, k: 3}",

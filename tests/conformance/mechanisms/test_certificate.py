@@ -146,6 +146,14 @@ def test_the_same_number_written_otherwise_is_not_accepted(documents):
     assert not by_model(document)
 
 
+def test_certificates_of_earlier_versions_name_what_drew_their_choices(documents):
+    software = {**documents["sample"]["software"], "opendp": "0.16.0"}
+    document = {**documents["sample"], "software": software}
+    assert by_schema(document)
+    assert model_of(document).read(document).document() == document
+    assert not by_model({**document, "software": {**software, "opendp": None}})
+
+
 def test_no_signature_is_no_field(documents):
     assert not by_model({**documents["sample"], "signature": None})
 

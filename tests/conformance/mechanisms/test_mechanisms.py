@@ -26,6 +26,7 @@ from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import fidelity
+from incrowd.releases.description import described
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.pipeline import count_table
 
@@ -87,6 +88,40 @@ def check_a_forged_release_is_not_verified(case, people, tmp_path):
             certificate["promise"]["in_words"] = "Nobody learns anything."
         (forged / "certificate.json").write_bytes(to_bytes(seal(certificate)))
         assert not api.verify(forged).valid, part
+
+
+def check_the_description_says_what_the_certificate_does(case, people, tmp_path):
+    """Each file, each column with what it could show, what copies promise together; made otherwise, it is noticed."""
+    from incrowd.core.signing import seal, sha256, to_bytes
+
+    copies = 2 if case.copies else 1
+    api.release_copies(people, case.policy, copies=copies, folder=tmp_path / "out")
+    folders = [tmp_path / ("out" if copies == 1 else f"out-{number + 1}") for number in range(copies)]
+    for folder in folders:
+        package = json.loads((folder / "datapackage.json").read_bytes())
+        certificate = json.loads((folder / "certificate.json").read_bytes())
+        assert package["incrowd"]["promise"] == certificate["promise"]
+        assert package["description"] == certificate["promise"]["in_words"]
+        paths = {resource["path"] for resource in package["resources"]}
+        assert paths == set(certificate["files"]) - {"report.html", "datapackage.json"}
+        for resource in package["resources"]:
+            if resource["format"] == "parquet":
+                table = pq.read_table(folder / resource["path"]).to_pandas()
+                assert [field["name"] for field in resource["schema"]["fields"]] == list(table.columns)
+                for field in resource["schema"]["fields"]:
+                    if field["type"] == "string":
+                        assert set(table[field["name"]]) <= set(field["constraints"]["enum"])
+    for number, change in enumerate(({"rows": 3000}, {"description": "Nobody learns anything."}, {"resources": []})):
+        forged = tmp_path / f"forged-{number}"
+        shutil.copytree(folders[0], forged)
+        written = json.dumps({**json.loads((forged / "datapackage.json").read_bytes()), **change}, indent=1).encode()
+        (forged / "datapackage.json").write_bytes(written)
+        assert not api.verify(forged).valid, change
+        certificate = json.loads((forged / "certificate.json").read_bytes())
+        certificate["files"]["datapackage.json"] = {"sha256": sha256(written), "bytes": len(written)}
+        (forged / "certificate.json").write_bytes(to_bytes(seal(certificate)))
+        failed = [check.name for check in api.verify(forged).checks if not check.holds]
+        assert failed == ["the description is the one that the certificate gives"], change
 
 
 def check_what_is_refused_is_not_charged(case, people, tmp_path):
@@ -173,6 +208,7 @@ def check_the_public_report_speaks_of_the_release_alone(case, people, tmp_path):
         return
     for secret in (f"{len(people):,}", str(len(people)), f"{len(people) - made.histogram.total:,} records"):
         assert secret.encode() not in made.report
+        assert secret.encode() not in described(made.certified)
         assert secret not in json.dumps(made.certificate, ensure_ascii=False)
 
 

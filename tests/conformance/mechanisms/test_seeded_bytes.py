@@ -21,6 +21,7 @@ def digests(name, people):
     from incrowd import __version__, api
     from incrowd.core.signing import canonical
     from incrowd.randomness import RandomSource
+    from incrowd.releases.certificate import digest_without
 
     made = api.release(people, CASES[name].policy, _source=RandomSource.seeded(2026))
     table = [*(column.labels for column in made.histogram.columns), made.histogram.counts.tolist()]
@@ -28,8 +29,13 @@ def digests(name, people):
     apart = ("software", "created", "digest", "files")
     stated = {key: value for key, value in made.certificate.items() if key not in apart}
     parts = {"table": canonical(table), "certificate": canonical(stated), "report": made.report, **made.internal}
-    plain = {part: content.replace(__version__.encode(), b"(version)") for part, content in sorted(parts.items())}
-    return {part: hashlib.sha256(content).hexdigest()[:16] for part, content in plain.items()}
+    digest = digest_without("report.html", made.certificate).encode()
+    return {
+        part: hashlib.sha256(
+            content.replace(__version__.encode(), b"(version)").replace(digest, b"(digest)")
+        ).hexdigest()[:16]
+        for part, content in sorted(parts.items())
+    }
 
 
 @pytest.mark.parametrize("name", json.loads(RECORDED.read_text()) if RECORDED.exists() else [])

@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-VISITOR = """
+VISITOR = '''
 import json
 import os
 import sys
@@ -22,6 +22,9 @@ from incrowd.cli import incrowd
 from incrowd.cli._shell import run
 from incrowd.domain import Categories, Coding, IntegerRange
 from incrowd.core.errors import DataError
+from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
+from incrowd.releases.pipeline import release
 from incrowd.sources import open_source
 from incrowd.sources.observed import count_observed
 
@@ -51,12 +54,28 @@ as_they_are = [count_observed(open_source(table), names).histogram for table in 
 assert as_they_are[0] == as_they_are[1]
 people.createOrReplaceTempView("visitors")
 assert open_source(None, engine="spark", table="visitors").count_by(codings).total == 2000
+
+# A tree that is grown by counts of cells that stay on the server.
+POLICY = """
+incrowd: 1
+attributes:
+  age: {type: integer, domain: {from: 0, to: 99}, hierarchy: {widths: [10, 50]}}
+  sex: {domain: [f, m]}
+release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, recoding: tree}
+"""
+grown = [
+    release(table, Policy.from_text(POLICY), most_cells=most, rehearse=True, _source=RandomSource.seeded(4))
+    for table, most in ((people, 20), ("people.parquet", None))
+]
+assert grown[0].load() == grown[1].load()
+assert grown[0].internal != grown[1].internal
+assert len(grown[0].load()) > 1
 try:
     open_source(people.selectExpr("raise_error('Hildegard') AS sex")).count_by(codings[1:2])
 except DataError as error:
     print(json.dumps(error.to_dict()))
 spark.stop()
-"""
+'''
 
 
 def test_a_server_of_spark_connect_counts_as_files_here_do(connect_server, tmp_path):
@@ -77,7 +96,7 @@ def test_a_server_of_spark_connect_counts_as_files_here_do(connect_server, tmp_p
         env={name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ import pytest
 
 import incrowd
 from incrowd.auditing.disclosure import MOST_NEGATED, MOST_VALUES
-from incrowd.auditing.grouping import Grouping
+from incrowd.auditing.groups import Grouping
 from incrowd.core.errors import DataError, InputError, ParameterError
 from incrowd.histogram import Histogram
 

@@ -47,7 +47,7 @@ def test_plan_views(call):
     code, out, _ = call("plan", "views", "--columns", 3, "--rows", 9000, "--epsilon", 1, "--delta", 1e-6)
     assert code == 0
     assert "pairs, tree" in out
-    assert "k/β" in out
+    assert "crowds, k = " in out
 
 
 def test_a_release_and_what_is_made_of_it(call, written, tmp_path):

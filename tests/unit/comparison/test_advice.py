@@ -16,6 +16,7 @@ from incrowd.hierarchy import codings
 from incrowd.mechanisms.pram.plan import largest_retention
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.recoding.fidelity import TrueCounts, dense, fidelity
 from incrowd.releases.pipeline import count_table
 from incrowd.theory.randomisation import RetentionReplacement
 from incrowd.theory.shuffling import central_epsilon
@@ -49,7 +50,7 @@ def advise(policy, people):
     def count(policy, attributes):
         return count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
 
-    return advice.advise(policy, count, source=RandomSource.seeded(3))
+    return advice.advise(policy, count, time_limit=1e6, source=RandomSource.seeded(3))
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +114,9 @@ def changes_of(people, release):
     policy = Policy.from_text(text)
     attributes = codings(policy)
     table = count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
-    truth = advice.counted_once(table)
-    tried = advice._carried_out(policy, advice.Change("as it is", {}), table, truth, RandomSource.seeded(3))
-    return tried, list(advice._changes(policy, attributes, tried, table))
+    truth = TrueCounts.of(table)
+    tried = advice.carried_out(policy, advice.Change("as it is", {}), table, truth, RandomSource.seeded(3))
+    return tried, list(advice.changes_around(policy, attributes, tried, table))
 
 
 def test_others_are_compared_at_the_epsilon_that_was_promised(people):
@@ -140,6 +141,51 @@ def test_what_is_tried_of_each_mechanism(people):
     assert {"k = 20", "k = 50"} <= {
         c.words for c in changes_of(people, "mechanism: sampled_crowd, epsilon: 1, delta: 1e-5")[1]
     }
+
+
+def test_the_time_may_be_up(people, monkeypatch):
+    """The policy itself is scored, and what could not be tried is named: one of each kind comes first."""
+    clock = iter(range(1000))
+    monkeypatch.setattr(advice.time, "monotonic", lambda: next(clock))
+    policy = Policy.from_text(TEXT)
+
+    def count(policy, attributes):
+        return count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
+
+    found = advice.advise(policy, count, time_limit=4.5, source=RandomSource.seeded(3))
+    assert found.current.scores
+    assert {one.change for one in found.alternatives} == {
+        "age coarser, at level 1",
+        "ε = 0.5",
+        "mechanism: sampled_crowd",
+        "drop age",
+    }
+    [note] = [note for note in found.notes if "4.5 seconds" in note]
+    assert "drop sex" in note
+    assert "drop age" not in note
+
+
+def test_scores_are_those_of_sets_counted_once(people):
+    policy = Policy.from_text(TEXT)
+    table = count_table(people, policy, codings(policy), show_values=False, progress=lambda part: None)
+    noisy = lambda names: fidelity_of(table, names)  # noqa: E731
+    whole, few = TrueCounts.of(table), TrueCounts.of(table, len(table) + 1)
+    each = fidelity(table, noisy)
+    assert whole.scores(noisy) == pytest.approx([one.score for one in each])
+    assert whole.control() == pytest.approx([one.control for one in each])
+    assert [len(sets) for sets in few.counts] == [3, 1, 1]  # all columns by themselves, whatever they cost
+    notes = list(advice._limits(few, [], 1.0))
+    assert len(notes) == 1
+    assert "1 of 3 pairs of columns" in notes[0]
+    assert not list(advice._limits(whole, [], 1.0))
+
+
+def fidelity_of(table, names):
+    """Something that is told: every third record is one of the first cell."""
+    counts = dense(table, names)
+    told = counts * 2 / 3
+    told.flat[0] += counts.sum() / 3
+    return told
 
 
 def test_what_is_tried_of_views(people):
@@ -202,7 +248,17 @@ def test_the_command(people, tmp_path, capsys):
     people.to_csv(tmp_path / "people.csv", index=False)
     (tmp_path / "people.yaml").write_text(TEXT + "data: {path: people.csv}\n", encoding="utf-8")
     with pytest.raises(SystemExit) as stopped:
-        main(["advise", str(tmp_path / "people.yaml"), "--json", "--plot", str(tmp_path / "advice.svg")])
+        main(
+            [
+                "advise",
+                str(tmp_path / "people.yaml"),
+                "--json",
+                "--time-limit",
+                "1e6",
+                "--plot",
+                str(tmp_path / "advice.svg"),
+            ]
+        )
     found = json.loads(capsys.readouterr().out)
     assert stopped.value.code == 0
     assert {"current", "alternatives", "best", "internal"} <= found.keys()

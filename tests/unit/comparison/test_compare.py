@@ -115,12 +115,17 @@ def test_estimates_are_right_on_average(table, name):
 
 
 def test_noise_is_that_of_the_geometric_law():
-    noisy = noise(np.zeros(20_000, dtype=np.int64), 0.5)
+    noisy = noise(RandomSource.seeded(4), np.zeros(20_000, dtype=np.int64), 0.5)
     assert np.array_equal(noisy, np.rint(noisy))
     alpha = math.exp(-0.5)
     expected = 2 * alpha / (1 - alpha**2)  # E|X|
     spread = math.sqrt((2 * alpha / (1 - alpha) ** 2 - expected**2) / 20_000)
     assert abs(np.abs(noisy).mean() - expected) < 6 * spread
+
+
+def test_very_wide_noise_is_never_narrower_than_its_law():
+    noisy = noise(RandomSource.seeded(5), np.zeros(4000, dtype=np.int64), 1e-6)
+    assert abs(np.abs(noisy).mean() / 1e6 - 1) < 6 / math.sqrt(4000)
 
 
 def test_a_large_domain_is_asked_count_by_count():

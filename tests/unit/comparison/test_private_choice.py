@@ -14,6 +14,7 @@ from incrowd.core.errors import BudgetError, IncrowdError, PolicyError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
 from incrowd.policy import Policy
+from incrowd.releases.pipeline import count_table
 
 TEXT = """
 incrowd: 1
@@ -99,7 +100,63 @@ def test_the_ledger_is_charged_with_the_share_and_the_rest_is_left(policy, peopl
     assert chosen.epsilon + chosen.left <= 1
     spent = api.ledger_statement(tmp_path / "ledger.sqlite", "people").to_dict()["spent"]
     assert spent["epsilon"] == pytest.approx(0.25)
-    assert f"epsilon: {chosen.left}" in chosen.lines
+    assert "policy_epsilon: 0.25" in chosen.lines
+
+
+def test_the_release_that_follows_promises_the_sum_and_is_charged_the_rest(policy, people, tmp_path):
+    import yaml
+
+    chosen = incrowd.choose_privately(policy, people, share=0.25)
+    plan = policy.changed({("release", "policy_epsilon"): 0.25, ("attributes", "age", "level"): 1})
+    assert yaml.safe_load(chosen.lines)["release"]["policy_epsilon"] == 0.25
+    made = incrowd.release(people, plan, folder=tmp_path / "out")
+    stated = made.certificate
+    assert stated["promise"]["epsilon"] == 1
+    assert stated["mechanism"]["policy_epsilon"] == 0.25
+    assert "policy_epsilon = 0.25" in " ".join(stated["assumptions"])
+    assert "policy itself was chosen" in stated["promise"]["grounds"]
+    alone = incrowd.release(people, policy.changed({("release", "epsilon"): 0.75, ("attributes", "age", "level"): 1}))
+    assert stated["mechanism"]["k"] / stated["mechanism"]["beta"] == pytest.approx(
+        alone.certificate["mechanism"]["k"] / alone.certificate["mechanism"]["beta"]
+    )
+    assert incrowd.verify(tmp_path / "out").valid
+    assert incrowd.verify(tmp_path / "out", rigorous=True).valid
+    assert "among several" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    # 0.25 for the choice, and 0.75 each for the release and for the one without a choice
+    spent = api.ledger_statement(tmp_path / "ledger.sqlite", "people").to_dict()["spent"]
+    assert spent["epsilon"] == pytest.approx(1.75, abs=0.01)
+
+
+def test_a_certificate_that_hides_what_choosing_cost_is_not_valid(policy, people, tmp_path):
+    plan = policy.changed({("release", "policy_epsilon"): 0.25, ("attributes", "age", "level"): 1})
+    incrowd.release(people, plan, folder=tmp_path / "out")
+    place = tmp_path / "out" / "certificate.json"
+    content = json.loads(place.read_text(encoding="utf-8"))
+    del content["mechanism"]["policy_epsilon"]
+    del content["policy"]["release"]["policy_epsilon"]
+    place.write_text(json.dumps(content), encoding="utf-8")
+    assert not incrowd.verify(tmp_path / "out").valid
+
+
+def test_several_copies_share_one_choice(policy, people):
+    plan = policy.changed({("release", "policy_epsilon"): 0.25, ("attributes", "age", "level"): 1})
+    richer = plan.changed({("ledger",): None})
+    together = api.release_copies(people, richer, copies=3)[0].certificate["promise"]["together"]
+    assert together["epsilon"] == pytest.approx(3 * 0.75 + 0.25)
+
+
+def test_what_choosing_cost_goes_with_a_lattice_on_a_table_that_is_no_sample(policy):
+    for places in (
+        {("release", "policy_epsilon"): 1.0},
+        {("release", "policy_epsilon"): 0.2, ("release", "already_sampled"): True, ("release", "beta"): 0.1},
+        {
+            ("release", "policy_epsilon"): 0.2,
+            ("release", "recoding"): "tree",
+            ("attributes", "age", "level"): None,
+        },
+    ):
+        with pytest.raises(PolicyError, match="policy_epsilon"):
+            policy.changed(places)
 
 
 def test_with_much_to_spend_the_best_is_chosen(people, policy, tmp_path):
@@ -109,7 +166,7 @@ def test_with_much_to_spend_the_best_is_chosen(people, policy, tmp_path):
     chosen = incrowd.choose_privately(rich, people, share=0.95)
     attributes = codings(rich)
     found = candidates(rich.changed({("release", "epsilon"): chosen.left}), attributes)
-    table = api.count_table(people, rich, attributes, show_values=False, progress=lambda _: None)
+    table = count_table(people, rich, attributes, show_values=False, progress=lambda _: None)
     worth = dict(zip([one.change.words for one in found], scored(found, attributes, table, 1)[0].tolist(), strict=True))
     assert worth[chosen.change] > 0.97 * max(worth.values())
     assert min(worth.values()) < 0.9 * max(worth.values())

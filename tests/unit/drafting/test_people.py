@@ -8,7 +8,7 @@ import pytest
 
 from incrowd.drafting import draft
 from incrowd.policy import Policy
-from incrowd.policy.reading import MARK
+from incrowd.policy.texts import MARK
 
 
 def visits(rows_each=(1, 2, 3, 12), people=80, **columns):
@@ -36,12 +36,34 @@ def test_an_identifier_that_repeats_becomes_people():
     assert {"people.column", "people.at_most"} <= {mark.path for mark in policy.unconfirmed}
 
 
+@pytest.mark.parametrize("name", ["birth_date", "dob", "geburtsdatum"])
+def test_a_date_of_birth_does_not_say_which_row_is_the_latest(name):
+    assert Policy.from_text(draft(visits(**{name: day})).text).people.ranked_by is None
+    made = draft(visits(**{name: day, "visit_date": day}))
+    assert Policy.from_text(made.text).people.ranked_by == ("visit_date", True)
+
+
+def test_a_draft_is_sized_by_people_and_not_by_rows():
+    table = visits(rows_each=(12,), people=9000)
+    by_people = Policy.from_text(draft(table).text)
+    by_rows = Policy.from_text(draft(table.drop(columns="patient_id")).text)
+    assert (by_people.release.delta, by_rows.release.delta) == (1e-6, 1e-7)
+
+
 def test_one_row_each_is_a_remark_and_no_question():
     made = draft(visits(rows_each=(1,)))
     policy = Policy.from_text(made.text)
     assert policy.people is None
     assert "# patient_id has one row for each value: each row seems to be a person." in made.text
     assert not any("several rows" in d.question for d in made.decisions)
+
+
+def test_households_beside_a_number_for_each_person_are_confirmed_not_to_be_whose_rows_are():
+    table = visits(rows_each=(2,)).rename(columns={"patient_id": "household_id"})
+    table["person_id"] = [f"p{number}" for number in range(len(table))]
+    text = draft(table).text
+    assert "rows_are_people: true # CONFIRM household_id repeats, but person_id has one row for each value" in text
+    assert Policy.from_text(text).rows_are_people
 
 
 def test_rows_without_an_identifier():

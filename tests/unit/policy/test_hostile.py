@@ -8,7 +8,7 @@ import pytest
 from incrowd import Policy
 from incrowd.core.errors import IncrowdError, PolicyError
 from incrowd.hierarchy import codings
-from incrowd.policy import reading
+from incrowd.policy import texts
 
 LONG = "1" + "0" * 399
 VERY_LONG = "1" * 5000
@@ -101,7 +101,7 @@ def test_what_is_no_ordinary_file_is_refused(path):
 
 
 def test_a_policy_that_is_too_large_is_not_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "LARGEST_FILE", 100)
+    monkeypatch.setattr(texts, "LARGEST_FILE", 100)
     large = tmp_path / "large.yaml"
     with large.open("wb") as file:
         file.truncate(1 << 40)  # of which only the first bytes are looked at

@@ -18,8 +18,8 @@ from incrowd.policy import Intervals, Mask, Node, Policy, Taxonomy, digest
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.domains import DOMAINS
 from incrowd.policy.hierarchies import HIERARCHIES
-from incrowd.policy.reading import keys_of
 from incrowd.policy.sections import Data, LedgerSection, People
+from incrowd.policy.texts import keys_of
 from json_schema import accepts
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "policy.md"
@@ -275,7 +275,11 @@ def test_wrong_attributes(written, path, says):
             "selection_epsilon",
             "on the sample",
         ),
-        ("{mechanism: sampled_crowd, epsilon: 1, delta: .1, output: json}", "output", "'parquet' or 'csv'"),
+        (
+            "{mechanism: sampled_crowd, epsilon: 1, delta: .1, output: json}",
+            "output",
+            "'parquet', 'csv', 'arrow', 'sav', 'dta' or 'xlsx'",
+        ),
     ],
 )
 def test_wrong_releases(release, path, says):
@@ -374,6 +378,36 @@ def test_all_problems_are_said_at_once_and_fit_on_a_screen():
     assert len(message.splitlines()) == 12
     assert "line 3, attributes.a0.domian: there is no such key; did you mean 'domain'?" in message
     assert message.endswith("and 50 more")
+
+
+@pytest.mark.parametrize(
+    ("release", "key", "words"),
+    [
+        (
+            "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, recoding: tree, flat: true",
+            "flat",
+            "'recoding: lattice'",
+        ),
+        (
+            "mechanism: views, epsilon: 1, delta: 1e-6, by: noise, beta: 0.1",
+            "beta",
+            "counts of a sample err more",
+        ),
+        (
+            "mechanism: views, epsilon: 1, delta: 1e-6, already_sampled: true",
+            "already_sampled",
+            "'incrowd plan amplify'",
+        ),
+        ("mechanism: views, epsilon: 1, delta: 1e-6, recoding: local", "recoding", "at one level; leave it out"),
+        ("mechanism: pram, rho: 0.5, recoding: local", "recoding", "at one level; leave it out"),
+        ("mechanism: views, epsilon: 1, delta: 1e-6, flat: true", "flat", "there is no such key; known are"),
+    ],
+)
+def test_a_key_that_is_refused_on_purpose_says_why(release, key, words):
+    (found,) = problems(f"incrowd: 1\nattributes: {{sex: {{domain: [f, m]}}}}\nrelease: {{{release}}}\n")
+    assert found["path"] == f"release.{key}"
+    assert words in found["text"]
+    assert ("no such key" in found["text"]) == ("no such key" in words)
 
 
 def test_values_of_a_domain_are_never_repeated_in_a_message():

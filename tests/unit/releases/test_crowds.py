@@ -14,6 +14,7 @@ from incrowd.randomness import RandomSource
 from incrowd.releases.pipeline import release
 from incrowd.sources import open_source
 from incrowd.sources.at_least import count_crowds
+from incrowd.sources.duckdb_kept import DuckDBKeeper
 
 POLICY = """
 incrowd: 1
@@ -72,9 +73,70 @@ def test_the_publisher_is_told_what_is_left_out(people):
     assert few.insight.finest[0] == full.insight.finest[0]
 
 
-def test_levels_that_are_chosen_need_every_cell(people):
-    chosen = made(people, 20, level="null", more=", selection_epsilon: 0.2")
-    assert len(chosen.insight.finest) == 3
+CHOSEN = [
+    ", selection_epsilon: 0.2",
+    ", selection_epsilon: 0.2, importance: {age: 2}, totals: {epsilon: 0.3}",
+    ", selection_epsilon: 0.2, minimise: class_size",
+    ", selection_epsilon: 0.2, minimise: discernibility",
+    ", selection_epsilon: 0.2, minimise: misclassified, target: sex",
+    ", selection_epsilon: 0.2, minimise: workload, workload: [[age, sex], [job]]",
+    ", recoding: tree",
+    ", recoding: tree, splits: binary",
+    ", recoding: tree, score: queries",
+]
+
+
+@pytest.mark.parametrize("most", [6, 20])
+@pytest.mark.parametrize("more", CHOSEN)
+def test_levels_and_boxes_are_chosen_by_counts_in_the_engine(people, more, most, monkeypatch):
+    """The same scores, and so the same release from the same bits. The noisy maximum of levels has bits of its own."""
+    monkeypatch.setattr("incrowd.recoding.choice.noisy_max", lambda scores, *_: int(np.argmax(scores)))
+    full, few = (made(people, cells, "null", more) for cells in (None, most))
+    assert few.load() == full.load()
+    assert few.beside == full.beside
+    assert few.certified.digest == full.certified.digest
+    assert few.report == full.report
+    assert few.internal != full.internal
+    assert "--most-cells" in few.internal["report.html"].decode()
+    assert [found.columns for found in few.insight.finest] == [1]
+    assert len(full.load()) > 1
+
+
+def test_a_level_that_is_fixed_beside_others_that_are_chosen(people, monkeypatch):
+    monkeypatch.setattr("incrowd.recoding.choice.noisy_max", lambda scores, *_: int(np.argmax(scores)))
+    for level in (0, 1, 2):
+        full, few = (made(people, most, level, ", selection_epsilon: 0.2") for most in (None, 7))
+        assert few.load() == full.load()
+        assert few.certified.digest == full.certified.digest
+
+
+def test_a_mapping_of_an_earlier_release(people, tmp_path):
+    first = made(people, None, "null", ", recoding: tree")
+    (tmp_path / "mapping.json").write_bytes(first.beside["mapping.json"])
+    more = f", recoding: tree, mapping: {tmp_path / 'mapping.json'}"
+    full, few = (made(people, most, "null", more) for most in (None, 20))
+    assert few.load() == full.load()
+    assert len(full.load()) > 1
+
+
+def test_what_the_engine_kept_is_gone_afterwards(people, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    seen = []
+    ask = DuckDBKeeper.ask
+    monkeypatch.setattr(
+        DuckDBKeeper, "ask", lambda self, query: seen.append(list(tmp_path.rglob("kept.duckdb"))) or ask(self, query)
+    )
+    made(people, 20, "null", ", recoding: tree")
+    assert seen
+    assert all(seen)
+    assert not list(tmp_path.rglob("kept.duckdb"))
+
+
+def test_a_tree_that_cannot_be_split_is_told_before_drawing(people):
+    few = people.slice(0, 60)
+    told = [[concern.code for concern in made(few, most, "null", ", recoding: tree").concerns] for most in (None, 20)]
+    assert told[0] == told[1]
+    assert "one-box" in told[0]
 
 
 def test_other_cells_than_those_asked_for_are_refused(people):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.tables import write_table
-from incrowd.releases.reading import read_table
+from incrowd.releases.published import read_table
 
 LABELS = {"town": ("Aachen", "Bonn", "Celle", None), "sex": ("f", "m")}
 TABLE = pa.table({"town": ["Aachen"] * 20 + ["Bonn"] * 30 + [None] * 10, "sex": ["f"] * 60})

@@ -49,7 +49,7 @@ def start(name, which, most=10**9, **options):
 for which, (dataset, _, _) in enumerate(kinds):
     os.waitpid(start("first", which, most=1, new_ledger=True), 0)
 for module in (
-    "incrowd.releases.executors incrowd.releases.staging incrowd.mechanisms.sampled_crowd.report "
+    "incrowd.releases.executors incrowd.releases.folders incrowd.mechanisms.sampled_crowd.report "
     "incrowd.mechanisms.pram.report incrowd.mechanisms.generalization.report incrowd.mechanisms.sample.report "
     "pyarrow.parquet flint scipy.special"
 ).split():
@@ -89,7 +89,12 @@ def test_a_hundred_kills(tmp_path):
     assert len(public) > 20, "hardly anything was released before the kills; the test shows nothing"
     for folder in public:
         assert folder.with_name(f"{folder.name}.internal").is_dir()
-        assert sorted(p.name for p in folder.iterdir()) == ["certificate.json", "release.parquet", "report.html"]
+        assert sorted(p.name for p in folder.iterdir()) == [
+            "certificate.json",
+            "datapackage.json",
+            "release.parquet",
+            "report.html",
+        ]
     for folder in public[:: max(1, len(public) // 20)]:
         assert api.verify(folder).valid
     for dataset, _, copies in KINDS:

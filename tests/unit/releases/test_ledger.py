@@ -16,9 +16,9 @@ import pytest
 from incrowd.core.errors import BudgetError, InputError, ParameterError, RelationError
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Uncomposable
 from incrowd.releases import ledger as module
+from incrowd.releases.costs import at_least, at_most, meaning
+from incrowd.releases.costs import planned as spent
 from incrowd.releases.ledger import Ledger
-from incrowd.releases.spending import at_least, at_most, meaning
-from incrowd.releases.spending import planned as spent
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import Relation, compose, to_replace_one
 

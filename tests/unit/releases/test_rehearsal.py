@@ -12,7 +12,7 @@ from incrowd import Policy, api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
 from incrowd.core.errors import InputError, ParameterError, PolicyError
-from incrowd.releases.release import REHEARSED
+from incrowd.releases.names import REHEARSED
 
 ROWS = 3000
 PROMISE = "the promise is not void"
@@ -144,7 +144,8 @@ def test_a_rehearsal_is_void_everywhere(people, tmp_path, kind):
     assert REHEARSED in repr(made)
     assert REHEARSED in made._repr_html_()
     table = "release.void.csv" if kind == "csv" else "release.void.parquet"
-    assert {p.name for p in (tmp_path / "out").iterdir()} == {table, "certificate.void.json", "report.void.html"}
+    expected = {table, "certificate.void.json", "datapackage.void.json", "report.void.html"}
+    assert {p.name for p in (tmp_path / "out").iterdir()} == expected
     internal = [p.name for p in (tmp_path / "out.internal").iterdir()]
     assert {"policy.void.yaml", "report.void.html"} <= set(internal)
     assert all(".void." in name for name in internal)

@@ -12,9 +12,9 @@ from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule
 from incrowd.releases import ledger as ledger_module
 from incrowd.releases import rules
 from incrowd.releases.accounts import Account
+from incrowd.releases.costs import meaning, planned
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.rules import _most_units, counting, dominates, settled
-from incrowd.releases.spending import meaning, planned
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.filters import OrderCost, OrderFilter
 from incrowd.theory.profile import Relation

@@ -27,13 +27,26 @@ ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 VIEWS = ViewsPromise(16, 0.15, 17, 8, 0.035, 1e-6)  # (1, 1e-6)-DP
 NOISE = ConcentratedPromise(0.024, 1e-6)  # (1, 1e-6)-DP
 TREE = ConcentratedPromise(0.008, 1e-6, 23, 0.35)  # (1, 1e-6)-DP
-SETS = [VIEWS, NOISE, TREE]
+BESIDE = ViewsPromise(16, 0.125, 14, 14, 0.0267, 1e-6, 7, 0.0529)  # (1, 1e-6)-DP
+SETS = [VIEWS, NOISE, TREE, BESIDE]
 
 
 @pytest.mark.parametrize("promise", SETS)
 def test_an_entry_comes_back_as_it_was(promise):
     entry = Entry("views", promise)
     assert Entry.from_dict(json.loads(json.dumps(entry.to_dict()))) == entry
+
+
+def test_a_set_without_noisy_tables_is_written_as_it_was_before_there_were_any():
+    assert Entry("views", VIEWS).to_dict()["promise"] == {
+        "kind": "views",
+        "k": 16,
+        "beta": 0.15,
+        "samples": 17,
+        "choices": 8,
+        "exponent": 0.035,
+        "delta": 1e-6,
+    }
 
 
 @pytest.mark.parametrize("promise", SETS)
@@ -101,6 +114,8 @@ def test_units_are_the_crowds_of_a_set():
     assert units("epsilon=1,delta=1e-6", VIEWS) is None
     rule = counting(Budget(9, 1e-4, ADD, Rule.UNIT, as_unit("k=16,beta=0.15", ADD), {"units": 100}))
     assert rule.cost(Entry("views", ViewsPromise(16, 0.15, 4, 0, 0.0, 1e-6), copies=2))["units"] == 8
+    assert units("k=16,beta=0.125,selection_epsilon=0.06", BESIDE) == 21  # a table is paid for as a choice is
+    assert units("k=16,beta=0.125,selection_epsilon=0.05", BESIDE) is None
     with pytest.raises(BudgetError, match="cannot be measured"):
         rule.cost(Entry("views", VIEWS))
     # What is charged covers it.

@@ -14,7 +14,7 @@ from incrowd import api
 from incrowd.core.errors import DataError, GuaranteeError, InputError, PolicyError
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.releases.charging import Charged
+from incrowd.releases.purse import Charged
 from incrowd.releases.release import Release
 from incrowd.releases.stream import StreamSampler
 from incrowd.theory import sampling

@@ -9,12 +9,14 @@ import pytest
 from incrowd import api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
-from incrowd.histogram import Histogram
+from incrowd.core.numbers import percent
+from incrowd.histogram import Column, Histogram
 from incrowd.marginals import Marginals
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import dense, fidelity
 from incrowd.releases.verdict import verdict
+from incrowd.releases.verify import VOID
 
 TEXT = """
 incrowd: 1
@@ -143,6 +145,11 @@ def test_what_is_said_before_publishing(people):
     )
     assert codes(told) == {("few-people", None)}
     told.clear()
+    made = api.release_copies(few[::7], policy(CROWD, level=0), copies=1, warn=told.append)[0]
+    assert codes(told) == {("few-people", None)}
+    assert made.empty
+    assert "none would be published" in told[0].text
+    told.clear()
     wide = policy(CROWD).model_copy()
     text = TEXT.replace(", ROLE", "").replace("LEVEL", "1").replace("RELEASE", CROWD).replace("to: 79", "to: 99999")
     made = api.release_copies(people, Policy.from_text(text), copies=1, warn=told.append)[0]
@@ -185,7 +192,7 @@ def test_a_release_below_the_control_is_told_to_the_publisher():
 
 def test_an_empty_table_has_lost_nobody_in_particular(people):
     made = api.release(people.head(20), policy(CROWD))
-    assert {warning.code for warning in made.warnings} == {"nearly-empty"}
+    assert {warning.code for warning in made.warnings} == {"few-people", "nearly-empty"}
 
 
 def test_what_no_suppression_allows_is_not_counted(people):
@@ -201,6 +208,46 @@ def test_nodes_of_a_hierarchy_are_no_lost_values(people):
     assert "missing of" not in made.verdict.text
     assert "as finely as its group allows" in made.verdict.lines[1]
     assert "lost-most" not in {warning.code for warning in made.warnings}
+
+
+TREE = (
+    "incrowd: 1\nattributes:\n  town: {domain: [a, b, c, d], hierarchy: {taxonomy: {Everywhere: [a, b, c, d]}}}\n"
+    "  age: {type: integer, domain: {from: 0, to: 79}}\n"
+    "release: {mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, recoding: tree, splits: binary}\n"
+)
+
+
+def test_a_column_that_most_boxes_hide_is_named_with_its_share(tmp_path):
+    """A name of everything is not always a star; half of the records are not most."""
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({"town": rng.choice(list("abcd"), 3000), "age": rng.integers(0, 80, 3000)})
+    text = TREE.replace("tree,", "tree, importance: {age: 50},")
+    made = api.release(table, Policy.from_text(text), folder=tmp_path / "out", _source=RandomSource.seeded(1))
+    town, counts = made.histogram["town"], made.histogram.counts
+    share = counts[np.array([label == "Everywhere" for label in town.labels])[town.codes]].sum() / counts.sum()
+    assert 0.5 < share < 1
+    [found] = [w for w in made.verdict.warnings if w.code == "mostly-hidden"]
+    assert found.column == "town"
+    assert not found.internal
+    assert found.text.startswith(f"In most records all values look alike of town ({percent(share)}).")
+    assert "importance: {town: 3}" in found.text
+    assert "a larger epsilon" in found.text
+    shown = {column.name: column for column in made.verdict.columns}
+    assert shown["town"].at_top == share
+    assert f"{percent(share)} of the records all alike".encode() in made.report
+    assert shown["age"].at_top == 0
+    assert {check.name for check in api.verify(tmp_path / "out").checks if not check.holds} == {VOID}  # it was seeded
+    two = [Column("town", ("Everywhere", "a"), np.array([0, 1])), Column("age", ("0 to 39",), np.array([0, 0]))]
+    for numbers, code in (((50, 50), None), ((51, 49), "mostly-hidden"), ((51, 0), "mostly-hidden")):
+        judged = verdict(made.policy, Histogram.of(two, np.array(numbers)), made.certified.statement, made.beside)
+        assert {w.code for w in judged.warnings if w.column == "town"} == ({code} if code else set())
+    two[1] = Column("age", ("*",), np.array([0, 0]))
+    judged = verdict(made.policy, Histogram.of(two, np.array([60, 40])), made.certified.statement, made.beside)
+    [found] = [
+        w for w in judged.warnings if w.code == "mostly-hidden"
+    ]  # several columns are one warning, the worst first
+    assert found.column is None
+    assert "of age (100%) and town (60.0%). Give a column that matters more weight (importance: {age: 3})" in found.text
 
 
 def test_what_a_draft_leaves_to_be_confirmed(people, tmp_path):

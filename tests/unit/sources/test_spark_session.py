@@ -14,7 +14,7 @@ from incrowd.sources.spark_session import is_spark_frame, without_token
 def test_what_to_do_without_spark_is_said(monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] in {"pyspark", "py4j"}]:
         monkeypatch.delitem(sys.modules, name)
-    for name in ("incrowd.sources.spark", "incrowd.sources.spark_matching"):
+    for name in ("incrowd.sources.spark", "incrowd.sources.spark_codes"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(DataError) as caught:

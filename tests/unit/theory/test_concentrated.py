@@ -9,6 +9,7 @@ import pytest
 from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.sampled_crowd.tree.plan import plan_tree
 from incrowd.theory import concentrated, crowd
+from incrowd.theory._persons import CellProfile
 from incrowd.theory.concentrated import ChosenCrowd, charge, smallest_k, usual_crowd, usual_rho
 from incrowd.theory.crowd import CrowdProfile
 
@@ -100,8 +101,44 @@ def test_a_plan_says_what_the_choice_costs():
     plan = plan_tree(epsilon=1, delta=1e-6, beta=0.35)
     assert (plan.rho, plan.k_without) == (0.008, 20)
     assert 22 <= plan.k <= 23
-    assert plan.least_records == 2 * plan.box == 2 * math.ceil(1.15 * plan.k / 0.35)
+    assert plan.box == math.ceil(1.15 * plan.k / 0.35)
+    assert plan.least_records == math.ceil(1.8 * plan.box)
     assert plan_tree(epsilon=1, delta=1e-6, rho=1e-6).least_records > 10_000
     assert plan_tree(epsilon=1, delta=1e-6, rho=1e-13).least_records is None
     free = plan_tree(epsilon=2, delta=1e-5, rho=0.01)
     assert free.k < plan_tree(epsilon=2, delta=1e-5, rho=0.05, beta=free.beta).k
+
+
+DIRECTIONS = ("removal", "addition")
+
+
+@pytest.mark.parametrize("rows", [2, 3])
+def test_people_with_several_rows_are_covered_by_their_own_profile(rows):
+    """No smaller than a tight Gaussian choice before a crowd that finds all rows in one cell; hardly larger."""
+    k, beta, rho, epsilon = 40, 0.3, 0.01, 1.0
+    bound = ChosenCrowd(k, beta, rho, rows=rows)
+    cell = CellProfile(k, beta, rows)
+    z = np.linspace(-9, 9, 3001)
+    density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi) * (z[1] - z[0])
+    for direction in DIRECTIONS:
+        ours, other = (getattr(cell, d) for d in DIRECTIONS[:: 1 if direction == "removal" else -1])
+
+        def at(t, ours=ours, other=other):
+            return ours(t) if t >= 0 else 1 - math.exp(t) + math.exp(t) * other(-t)
+
+        grid = np.linspace(epsilon - rho - 1.3, epsilon - rho + 1.3, 200)
+        heights = np.array([at(t) for t in grid])
+        least = density @ np.interp(epsilon - rho - math.sqrt(2 * rho) * z, grid, heights)
+        found = getattr(bound, direction)(epsilon)
+        assert found >= 0.98 * least
+        assert direction == "addition" or found <= 3 * least
+    assert ChosenCrowd(k, beta, rho).delta(epsilon) < bound.delta(epsilon)
+
+
+def test_a_plan_covers_people_with_several_rows():
+    one, three = (plan_tree(epsilon=2, delta=1e-5, beta=0.3, rows_per_person=m) for m in (1, 3))
+    assert one.k_without < one.k < three.k_without < three.k
+    assert three.rho == one.rho
+    assert three.least_records > one.least_records
+    assert ChosenCrowd(three.k, 0.3, three.rho, rows=3).delta(2) <= 1e-5
+    assert ChosenCrowd(three.k - 1, 0.3, three.rho, rows=3).delta(2) > 1e-5

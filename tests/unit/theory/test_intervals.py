@@ -13,6 +13,7 @@ from incrowd.theory.intervals import (
     extreme_mean,
     mean_margin,
     sampled_between,
+    sum_between,
 )
 
 
@@ -88,3 +89,38 @@ def test_the_margin_of_a_mean_holds(sampled):
         missed += abs(drawn.mean() - 0.1) > mean_margin(sampled, squares, 1.0, sampled / 300)
     assert missed / 600 <= 0.05
     assert mean_margin(1000, None, 1.0, 0.1) > mean_margin(1000, 10.0, 1.0, 0.1)
+
+
+SUMS = [
+    ({10: 1}, 0.004),
+    ({1: 3, 10: 1}, 0.2),
+    ({1: 40, 30: 2}, 0.3),
+    ({-5: 6, 4: 5}, 0.4),
+    ({2: 60}, 0.6),
+]
+
+
+@pytest.mark.parametrize(("people", "rate"), SUMS)
+def test_sums_are_covered_whenever_their_group_occurs(people, rate):
+    """Every sample of a small group: neither end is wrong in more than 2.5% of those that show it."""
+    values, sizes = np.array([0, *people, 0.5], dtype=float), np.array([0, *people.values(), 0])
+    truth = float(values @ sizes)
+    above = below = 0.0
+    for drawn in np.ndindex(*(sizes + 1)):
+        if any(drawn):
+            chance = float(np.prod(binom.pmf(drawn, sizes, rate)))
+            if chance > 1e-7:
+                low, high = sum_between(values, np.array(drawn, dtype=float), rate)
+                assert low <= float(values @ drawn) / rate <= high
+                below += chance * (truth < low)
+                above += chance * (truth > high)
+    occurs = 1 - (1 - rate) ** int(sizes.sum())
+    assert max(below, above) <= SURPRISE * occurs
+
+
+def test_the_interval_of_a_sum_comes_close_to_that_of_a_count():
+    """Where all numbers are one and the rate is small, it is a count."""
+    low, high = sum_between(np.ones(1), np.array([400.0]), 0.05)
+    [least], [most] = sampled_between(ints(400), ints(400), 0.05)
+    assert 0.95 * least < low < least
+    assert most < high < 1.05 * most

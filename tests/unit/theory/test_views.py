@@ -35,17 +35,25 @@ def test_known_answers(views, beta, k):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
 def test_a_plan_of_crowds_keeps_its_promise_and_no_smaller_k_would(epsilon):
-    plan = plan_crowds(epsilon, 1e-6, 10, 9, 9, choice_share=0.1)
+    plan = plan_crowds(epsilon, 1e-6, 10, 9, 9, single_share=0.1, choice_share=0.1)
     assert plan.kept
     smaller = replace(plan, view=CrowdStep(plan.view.k - 1, plan.view.beta))
     assert plan.exact_delta <= 1e-6
     assert smaller.exact_delta > plan.exact_delta
     assert _quick_delta(plan) == pytest.approx(plan.exact_delta, rel=0.05)
+    assert plan.single == LaplaceStep(0.1 * epsilon / math.sqrt(10))
+
+
+def test_where_there_are_only_one_way_tables_they_are_crowds():
+    plan = plan_crowds(1.0, 1e-6, 10, 0, 0, single_share=0.1, choice_share=0.1)
     assert plan.single == plan.view
+    assert isinstance(plan.single, CrowdStep)
+    assert 0.5e-6 < plan.exact_delta <= 1e-6
 
 
 def test_more_views_need_larger_crowds():
-    found = [plan_crowds(1.0, 1e-6, 10, views, 0, choice_share=0.1).view.threshold for views in (2, 9, 40)]
+    plans = [plan_crowds(1.0, 1e-6, 10, n, 0, single_share=0.1, choice_share=0.1) for n in (2, 9, 40)]
+    found = [plan.view.threshold for plan in plans]
     assert found == sorted(found)
     assert found[0] < found[-1]
 
@@ -72,7 +80,7 @@ def test_few_listed_views_have_laplace_noise_and_many_gaussian():
 
 def test_a_plan_without_views_is_refused():
     with pytest.raises(ParameterError):
-        plan_crowds(1.0, 1e-6, 0, 0, 0, choice_share=0.1)
+        plan_crowds(1.0, 1e-6, 0, 0, 0, single_share=0.1, choice_share=0.1)
 
 
 # --- brute force on tiny tables --------------------------------------------------------------------------------------
@@ -126,8 +134,35 @@ def neighbours(most):
                 yield (cells[:2], cells[2:]), (tuple(less[:2]), tuple(less[2:]))
 
 
-PROMISE = ViewsPlan(1.0, 0.5, 2, STEP, 0, STEP).profile
+DECAY = 1.5
 GRID = (0.0, 0.3, 0.7, 1.1, 1.6)
+
+
+def test_a_noisy_one_way_table_beside_a_crowd_view_keeps_the_promise():
+    """The law of both together, for every tiny table; without the charge for the noise it is broken."""
+    reach = np.arange(-12, 16)
+    noise = [np.exp(-DECAY * abs(reach - n)) * math.tanh(DECAY / 2) for n in range(9)]
+
+    def law(table):
+        (a, b), (c, d) = table
+        crowd = product_law([thinned(n) for n in (a, b, c, d)])
+        return np.multiply.outer(np.multiply.outer(noise[a + b], noise[c + d]), [crowd.get(k, 0.0) for k in shown])
+
+    shown = list(itertools.product((0, 2), repeat=4))
+    plan = ViewsPlan(1.0, 0.5, 1, LaplaceStep(DECAY), 1, STEP)
+    promised = [plan.profile.delta(epsilon) for epsilon in GRID]
+    uncharged = [CrowdProfile(K, BETA).delta(epsilon) for epsilon in GRID]
+    laws, worst = {}, np.zeros(len(GRID))
+    for pair in neighbours(2):
+        p, q = (laws[t] if t in laws else laws.setdefault(t, law(t)) for t in pair)
+        for place, epsilon in enumerate(GRID):
+            for one, other in ((p, q), (q, p)):
+                worst[place] = max(worst[place], np.maximum(one - math.exp(epsilon) * other, 0.0).sum())
+    assert (worst <= np.array(promised) + 1e-12).all()
+    assert (worst > np.array(uncharged) + 0.01).any()
+
+
+PROMISE = ViewsPlan(1.0, 0.5, 2, STEP, 0, STEP).profile
 
 
 def test_two_views_of_every_tiny_table_keep_the_promise():

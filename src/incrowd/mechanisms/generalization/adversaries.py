@@ -20,7 +20,7 @@ from pydantic import (
 from incrowd.domain import label_of
 from incrowd.mechanisms.generalization.requirements import About, FiniteNumber, Knowing, unknown
 from incrowd.policy.fields import Character, Encoding, Finding, NamedFile, Section, Text, listed, read_each, refuse
-from incrowd.policy.reading import Place
+from incrowd.policy.texts import Place
 from incrowd.policy.values import FrozenMap, read_value
 
 MISSING = "(missing)"

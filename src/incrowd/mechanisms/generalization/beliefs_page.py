@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.numbers import count, exactly, number, number_down, number_up, percent
-from incrowd.mechanisms.generalization.withstanding import about_everything
+from incrowd.mechanisms.generalization.claims import about_everything
 from incrowd.recoding.demands import Demand, Groups
 from incrowd.reports.bars import Row, bars, crowd_sizes
 from incrowd.reports.page import Content, Html, heading, label, markup, paragraph, table, tag

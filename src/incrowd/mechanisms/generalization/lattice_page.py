@@ -17,8 +17,9 @@ from incrowd.mechanisms.generalization.lattice_view import CELLS, tables_near
 from incrowd.mechanisms.generalization.measures import MINIMISED
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings
 from incrowd.recoding.search import Found
+from incrowd.reports.frame import level_in_words
 from incrowd.reports.lattice_chart import MOST_COLUMNS, LatticeNode, lattice_chart
-from incrowd.reports.page import Content, Html, figure, markup, paragraph, table, tag
+from incrowd.reports.page import Content, Html, figure, label, markup, paragraph, table, tag
 
 _LISTED = 240  # tables of a lattice that are listed one by one
 
@@ -58,7 +59,7 @@ def tables_there_were(
                 ("All tables" if whole_lattice else f"{len(nodes)} tables around the one taken")
                 + ", coarser ones higher. "
                 + (
-                    f"The numbers in a box are the levels of {', '.join(columns)}"
+                    f"The numbers in a box are the levels of {', '.join(columns)}, 0 being as it is"
                     if len(columns) <= MOST_COLUMNS
                     else "A box names the column whose level differs from that of the table taken, and the level"
                 )
@@ -86,15 +87,15 @@ def _how_it_ended(found: Found) -> str:
 def _tables(settings: GeneralizationSettings, tables: Sequence[LatticeTable], found: Found) -> Html:
     """The minimum belief ratio of each table against each adversary, as in the paper's LatticeTable 5."""
     minimal = set(found.minimal or ())
-    head: list[Content] = ["levels", "", "height", "groups"]
+    head: list[Content] = ["how columns are shown", "which", "height", "groups"]
     head += [_short(settings, i) for i in range(len(settings.demands))]
-    head.append("left out")
+    head.append("records left out")
     rows = []
     beliefs = [i for i, demand in enumerate(settings.demands) if demand.belief is not None]
     worth_it = [t for t in tables if any(t.keeps[i] for i in beliefs or range(len(t.keeps)))]
     for t in sorted(worth_it, key=lambda t: (-sum(t.node), [-level for level in t.node])):
         mark = "taken" if t.node == found.node else "minimal" if t.node in minimal else ""
-        cells: list[Content] = ["\u00a0".join(map(str, t.node)), mark, number(sum(t.node)), number(t.groups)]
+        cells: list[Content] = [_in_words(settings, t.node), mark, number(sum(t.node)), number(t.groups)]
         for i, (value, keeps) in enumerate(zip(t.measures, t.keeps, strict=True)):
             shown = number_up(value) if i in beliefs else number(value)
             cells.append(tag("b", shown) if keeps else shown)
@@ -112,6 +113,19 @@ def _tables(settings: GeneralizationSettings, tables: Sequence[LatticeTable], fo
         + (f" {count(others, 'other withstands', 'others withstand')} nobody." if others and beliefs else "")
     )
     return tag("div", whole, paragraph(note))
+
+
+def _in_words(settings: GeneralizationSettings, node: Sequence[int]) -> Html:
+    """How each column is shown at these levels."""
+    shown = [
+        (name, level_in_words(level, len(hierarchy.levels[level].labels)))
+        for (name, hierarchy), level in zip(settings.hierarchies.items(), node, strict=True)
+    ]
+    if not any(node):
+        return markup("all as they are")
+    told = [(name, how) for (name, how), level in zip(shown, node, strict=True) if level]
+    parts = [markup(["; " if i else None, label(name), f" {how}"]) for i, (name, how) in enumerate(told)]
+    return markup([*parts, "; the rest as it is" if len(told) < len(shown) else None])
 
 
 def _short(settings: GeneralizationSettings, place: int) -> Html:

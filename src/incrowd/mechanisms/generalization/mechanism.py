@@ -140,6 +140,9 @@ class GeneralizationMechanism(
 
         return check_table(certificate, published)
 
+    def labels_known(self, section: Generalization) -> bool:
+        return section.recoding == "full_domain"
+
     def beside_names(self, certificate: GeneralizationCertificate) -> Sequence[str]:
         from incrowd.mechanisms.generalization.state import beside_names
 

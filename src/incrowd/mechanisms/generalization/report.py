@@ -6,7 +6,6 @@ rest of the lattice are not even passed to it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 from incrowd.core.errors import InternalError
@@ -27,13 +26,13 @@ from incrowd.mechanisms.generalization.lattice_view import lattice_json
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
 from incrowd.mechanisms.generalization.state import people_beside
 from incrowd.mechanisms.generalization.stated import GeneralizationStatement
-from incrowd.mechanisms.tables import table_name
+from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.recoding.demands import Groups, groups_of
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
-from incrowd.reports.frame import column_parts, how_to_verify, internal_page, premises, public_page
-from incrowd.reports.page import Content, Fact, PageSection, heading, listing, paragraph, points, table, tag
+from incrowd.reports.frame import Use, column_cards, internal_page, level_in_words, public_page, records_table
+from incrowd.reports.page import Content, Fact, PageSection, heading, paragraph, tag
 
 _TITLE = "A table, made coarser"
 _KIND = "The promise is a property of this table, which anyone can find out again."
@@ -61,16 +60,12 @@ def public_report(
     if any(groups.failing(demand) for demand in settled.demands):
         raise InternalError("a report was asked for on a table that does not withstand what it must")
     feared = [demand for demand in settled.demands if demand.belief is not None]
-    sections = [
-        PageSection("promise", "What is promised", tuple(_promise(settled, statement, groups, published))),
-        PageSection("groups", "The groups", tuple(_groups(settled, groups))),
-        PageSection("release", "What the table looks like", tuple(_looks(settings, published, statement))),
-        PageSection("use", "How to use it", tuple(_use(settled, published, policy))),
-        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions, _KIND))),
-    ]
     sizes = groups.shown.counts
     least = sizes if groups.people is None else groups.people
     facts = [
+        Fact("records", number(published.total), "published"),
+        Fact("groups", number(len(sizes)), "of people who look alike"),
+        Fact("smallest group", number(int(least.min())), "records" if groups.people is None else "people"),
         *(
             Fact(
                 "belief ratio",
@@ -79,22 +74,28 @@ def public_report(
             )
             for entry in statement.promise.adversaries[:3]
         ),
-        Fact("records", number(published.total), "published"),
-        Fact("groups", number(len(sizes)), "of people who look alike"),
-        Fact("smallest group", number(int(least.min())), "records" if groups.people is None else "people"),
     ]
     row = "a record of a person" if settled.persons.several else "one person"
     who = "everyone whom its publisher fears" if feared else "what its publisher asks of it"
-    lead = (
-        f"Every row of this table is {row}, made coarser until the table withstood {who}. This page "
-        "says what that promises to the people in it, and how to work with it."
+    return public_page(
+        policy,
+        _TITLE,
+        f"Every row of this table is {row}, made coarser until the table withstood {who}.",
+        facts,
+        data=[
+            PageSection("release", "What the release looks like", tuple(_looks(settings, published, statement))),
+            PageSection("groups", "The groups", tuple(_groups(settled, groups))),
+        ],
+        promise=_promise(settled, groups, published),
+        use=_use(settled, published, policy),
+        grounds=statement.promise.grounds,
+        assumptions=statement.assumptions,
+        kind=_KIND,
+        void=void,
     )
-    return public_page(policy, _TITLE, lead, facts, sections, void=void)
 
 
-def _promise(
-    settled: GeneralizationSettled, statement: GeneralizationStatement, groups: Groups, published: Histogram
-) -> list[Content]:
+def _promise(settled: GeneralizationSettled, groups: Groups, published: Histogram) -> list[Content]:
     parts: list[Content] = [
         tag(
             "div",
@@ -142,7 +143,7 @@ def _promise(
             requirements(others, groups),
             paragraph("These are facts that can be counted. They say nothing about what anyone believes."),
         ]
-    return [*parts, paragraph(tag("small", statement.promise.grounds))]
+    return parts
 
 
 def _values(settled: GeneralizationSettled, published: Histogram) -> Mapping[str, Sequence[str | None]]:
@@ -173,54 +174,40 @@ def _looks(settings: GeneralizationSettings, published: Histogram, statement: Ge
     def shown(name: str) -> str:
         if name not in levels:
             return "each record as finely as its group allows"
-        level, labels = levels[name], len(published[name].labels)
-        how = "as it is" if level == 0 else "all alike" if labels == 1 else f"coarser (level {level})"
+        how = level_in_words(levels[name], len(published[name].labels))
         if name in settings.sensitive:
             return f"{how}, sensitive"
         return f"{how}, {'fixed beforehand' if name in settings.fixed else 'chosen on the data'}"
 
     return [
         paragraph(f"{count(published.total, 'record', 'records')}. Every one of them is true, at the level shown."),
-        *column_parts(published, shown),
+        column_cards(published, shown),
     ]
 
 
-def _use(settled: GeneralizationSettled, published: Histogram, policy: Policy) -> list[Content]:
+def _use(settled: GeneralizationSettled, published: Histogram, policy: Policy) -> Use:
     output = policy.release.output if policy.release else "parquet"
-    name = table_name(output)
-    read = (
-        f'pd.read_csv("{name}", dtype=str, keep_default_na=False, na_values=[""], skip_blank_lines=False)'
-        if output == "csv"
-        else f'pd.read_parquet("{name}")'
+    return Use(
+        [
+            (
+                tag("b", "Count."),
+                f" Rows are {settled.persons.called}, with weight 1; counts have no sampling error.",
+            ),
+            (
+                tag("b", "A label stands for all values that it covers."),
+                " Which of them a person has is not in the table. Spreading people evenly over them is a guess.",
+            ),
+            _who_is_missing(settled),
+            (
+                tag("b", "Do not take it together with other releases"),
+                " about the same people and expect the promise to hold: belief ratios do not add up.",
+            ),
+        ],
+        published.names,
+        "It derives every belief ratio and every requirement once more from the table itself, with the priors that "
+        "the certificate states, and compares every file, this page included, with the certificate.",
+        python=f"import pandas as pd\n\ntable = {read_code(output)}\ntable.value_counts()",
     )
-    # The command takes names apart at commas.
-    names = sorted(published.names, key=lambda name: "," in name)[:2]
-    return [
-        points(
-            [
-                (
-                    tag("b", "Count."),
-                    f" Rows are {settled.persons.called}, with weight 1; counts have no sampling error.",
-                ),
-                (
-                    tag("b", "A label stands for all values that it covers."),
-                    " Which of them a person has is not in the table. Spreading people evenly over them is a guess.",
-                ),
-                _who_is_missing(settled),
-                (
-                    tag("b", "Do not take it together with other releases"),
-                    " about the same people and expect the promise to hold: belief ratios do not add up.",
-                ),
-            ]
-        ),
-        listing(f"import pandas as pd\n\ntable = {read}\ntable.value_counts()"),
-        listing(f"incrowd estimate FOLDER --by {shlex.quote(','.join(names))}"),
-        heading("How to check it"),
-        how_to_verify(
-            "It derives every belief ratio and every requirement once more from the table itself, with the priors that "
-            "the certificate states, and compares every file, this page included, with the certificate."
-        ),
-    ]
 
 
 def _who_is_missing(settled: GeneralizationSettled) -> tuple[Content, ...]:
@@ -269,7 +256,6 @@ def internal_report(
     groups = groups_of(made.published, settings.quasi, settings.sensitive, outcome.people)
     left_out = table.total - made.published.total
     sections = [
-        PageSection("rules", "What this page is for", tuple(_rules())),
         PageSection("numbers", "What became of the records", tuple(_numbers(settings, table, made, groups))),
     ]
     facts = [
@@ -300,11 +286,15 @@ def internal_report(
             ),
             PageSection("queries", "How wrong counts are", tuple(comparison.queries(c))),
         ]
-    lead = (
-        "What the release has lost of the table, and what else could have been published. The numbers on this page are "
-        "read off the raw data, and no promise covers them."
+    return internal_page(
+        policy,
+        _TITLE,
+        facts,
+        sections,
+        gives_away="what other tables would have had, and how many records were left out, tells about people.",
+        more=["Limits and adversaries are decided before looking, not by what would let a finer table through."],
+        void=void,
     )
-    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
 
 
 def internal_files(
@@ -317,24 +307,6 @@ def internal_files(
     return {"lattice.json": lattice_json(settled.generalization, table, outcome, outcome.found)}
 
 
-def _rules() -> list[Content]:
-    return [
-        points(
-            [
-                (
-                    "Nothing on this page may be published, quoted or shown to people who may not see the table. What "
-                    "other tables would have had, and how many records were left out, tells about people."
-                ),
-                (
-                    "The levels were chosen by looking at the data. Limits and adversaries must not be: decide "
-                    "whom to fear before looking, not by what would let a finer table through."
-                ),
-                "A second release about the same people, however it is made, is not covered together with this one.",
-            ]
-        )
-    ]
-
-
 def _numbers(
     settings: GeneralizationSettings,
     whole: Histogram,
@@ -342,14 +314,14 @@ def _numbers(
     groups: Groups,
 ) -> list[Content]:
     published = made.published.total
-    rows = [
-        ["in the table", number(whole.total), percent(1.0), "–"],
-        ["published", number(published), percent(published / whole.total), number(len(groups.shown))],
-        ["left out", number(whole.total - published), percent(1 - published / whole.total), "–"],
+    steps = [
+        ("in the table", whole.total, None),
+        ("published", published, len(groups.shown)),
+        ("left out", whole.total - published, None),
     ]
     allowed = f"Up to {percent(settings.suppression)}" if settings.suppression else "No record"
     return [
-        table("Records and groups", ["", "records", "of the table", "groups"], rows, numbers=(1, 2, 3)),
+        records_table("Records and groups", steps, "groups"),
         paragraph(f"{allowed} may be left out."),
     ]
 

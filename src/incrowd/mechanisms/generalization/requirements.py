@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from incrowd.policy.fields import Finding, Members, Section, Text, by_keys, listed, refuse
-from incrowd.policy.reading import Place
+from incrowd.policy.texts import Place
 
 if TYPE_CHECKING:
     from incrowd.theory.requirements import Requirement
@@ -87,7 +87,6 @@ class RecursiveDiversitySpec(Section):
     knowing: Knowing
 
     def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
-        """What it asks of a group."""
         from incrowd.theory.requirements import RecursiveDiversity
 
         return RecursiveDiversity(self.c, self.l)
@@ -106,7 +105,6 @@ class Share(Section):
     knowing: Knowing
 
     def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
-        """What it asks of a group."""
         from incrowd.theory.requirements import LargestShare
 
         return LargestShare(self.alpha, None if self.values is None else tuple(map(values.index, self.values)))
@@ -123,7 +121,6 @@ class Closeness(Section):
     knowing: Knowing
 
     def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
-        """What it asks of a group."""
         from incrowd.theory.requirements import TCloseness
 
         if self.distance != "hierarchical":
@@ -144,7 +141,6 @@ class Likeness(Section):
     knowing: Knowing
 
     def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
-        """What it asks of a group."""
         from incrowd.theory.requirements import BetaLikeness
 
         return BetaLikeness(self.beta, self.enhanced)
@@ -160,7 +156,6 @@ class DisclosureSpec(Section):
     knowing: Knowing
 
     def requirement(self, values: Sequence[str], tree: Callable[[], Tree]) -> Requirement:  # noqa: ARG002
-        """What it asks of a group."""
         from incrowd.theory.requirements import DeltaDisclosure
 
         return DeltaDisclosure(self.delta)

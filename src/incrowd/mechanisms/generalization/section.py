@@ -24,8 +24,8 @@ from incrowd.mechanisms.generalization.requirements import (
 )
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding, Section
-from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
+from incrowd.policy.texts import Place
 from incrowd.policy.values import FrozenMap
 
 Labels = Sequence[str | None]
@@ -94,7 +94,6 @@ class Generalization(ReleaseSection):
         }
 
     def called(self, number: int) -> str:
-        """What an adversary is called."""
         return self.adversaries[number].name or f"adversary {number + 1}"
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:

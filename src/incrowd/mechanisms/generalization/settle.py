@@ -19,15 +19,15 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.declared import tree_above
 from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable
+from incrowd.mechanisms.generalization.claims import notion
 from incrowd.mechanisms.generalization.demands import by_rows, demands_of, parts_of
 from incrowd.mechanisms.generalization.requirements import GroupSize
 from incrowd.mechanisms.generalization.section import Generalization
-from incrowd.mechanisms.generalization.withstanding import notion
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.promises import Uncomposable
 from incrowd.policy import Attribute, Policy
 from incrowd.policy.fields import NamedFile
-from incrowd.policy.reading import Document, refusal
+from incrowd.policy.texts import Document, refusal
 from incrowd.recoding.boxes import Sets, Splits, ordered_columns
 from incrowd.recoding.demands import Demand
 from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES

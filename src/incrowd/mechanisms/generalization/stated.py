@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
-from incrowd.mechanisms.certificate import Certificate, Many, Number, Part, StatedMechanism, StatedPromise, Statement
+from incrowd.mechanisms.certificate import (
+    Certificate,
+    Many,
+    Number,
+    Part,
+    StatedMechanism,
+    StatedPromise,
+    Statement,
+    unless_said,
+)
 
 
 class Withstood(Part):
@@ -64,20 +73,13 @@ class GeneralizationStatedMechanism(StatedMechanism):
     )
     levels_chosen: Many[str] = Field(description="The columns whose levels were chosen by looking at the table.")
     adversaries: Many[StatedAdversary] = Field(description="Whom it is to withstand.")
-    people: Literal["counted"] | None = Field(
-        default=None,
-        description="`counted` if a person may have several rows and `people.json` says how many people each group "
-        "has. Else left out: rows are counted.",
-        json_schema_extra={"left_out": True},
+    people: Literal["counted"] | None = unless_said(
+        "`counted` if a person may have several rows and `people.json` says how many people each group has. Else left "
+        "out: rows are counted."
     )
     trees: dict[str, Many[Many[int]]] = Field(
         description="For t-closeness with hierarchical distances: the levels of the sensitive column's hierarchy."
     )
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Where rows are counted nothing is said of people, as before they could be."""
-        return {key: item for key, item in handler(self).items() if key != "people" or item is not None}
 
 
 GeneralizationCertificate = Certificate[GeneralizationStatedPromise, GeneralizationStatedMechanism]

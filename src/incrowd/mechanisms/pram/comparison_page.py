@@ -20,7 +20,7 @@ from incrowd.mechanisms.pram.settle import PramSettled
 from incrowd.recoding import utility
 from incrowd.recoding.search import Demand, generalize, search
 from incrowd.recoding.utility import SANITY, Comparison
-from incrowd.reports.page import Content, Fact, Html, PageSection, heading, label, markup, paragraph, points, table
+from incrowd.reports.page import Content, Fact, PageSection, heading, label, markup, paragraph, table
 from incrowd.theory.requirements import KAnonymity
 
 _CELLS = 4_000  # larger tables of two columns are left out of the comparison
@@ -100,7 +100,6 @@ def content(
         Fact("query error", percent(query), "mean relative error of all these counts"),
     ]
     sections = [
-        PageSection("rules", "What this page is for", (_rules(),)),
         PageSection("reconstruction", "How well the table is reconstructed", tuple(_reconstruction(found))),
     ]
     if settled.promise is not None:
@@ -141,25 +140,6 @@ def query_error(asked: Workload, found: Mapping[tuple[str, ...], float]) -> floa
 def _mean(found: Sequence[Reconstruction], columns: int) -> str:
     chosen = [one.l1 for one in found if len(one.names) == columns]
     return percent(float(np.mean(chosen))) if chosen else "—"
-
-
-def _rules() -> Html:
-    return points(
-        [
-            (
-                "Nothing on this page may be published, quoted or shown to people who may not see the table: errors "
-                "together with the release give true counts away."
-            ),
-            (
-                "It helps to judge whether the release is worth publishing. A release that is not published has been "
-                "paid for all the same: the ledger counts it."
-            ),
-            (
-                "A policy that is changed because of what stands here has been made by looking at the table, and no "
-                "theorem covers that."
-            ),
-        ]
-    )
 
 
 def _reconstruction(found: Sequence[Reconstruction]) -> list[Content]:
@@ -262,7 +242,7 @@ def _generalization(
         ),
         table(
             "The same k, the same workload",
-            ["", "query error", "what is left", "records left out"],
+            ["table", "query error", "what is left", "records left out"],
             rows,
             numbers=(1, 3),
         ),

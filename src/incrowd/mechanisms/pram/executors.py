@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from weakref import finalize
 
 from incrowd.hierarchy import CodedAttribute
 from incrowd.mechanisms.base import ExecutorsDraw, MadeInParts, Tell
@@ -16,12 +17,13 @@ from incrowd.mechanisms.pram.comparison_page import looked_at
 from incrowd.mechanisms.pram.parts import kept, require_executors, require_same, write_parts
 from incrowd.mechanisms.pram.report import compared, public_report
 from incrowd.mechanisms.pram.settle import PramSettled, completed, decided, spending
-from incrowd.mechanisms.pram.spark import count_marginals, count_records, records_of, redrawn
+from incrowd.mechanisms.pram.spark import Told, count_marginals, count_records, records_of, redrawn
 from incrowd.mechanisms.pram.state import state
 from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramStatement
 from incrowd.mechanisms.promises import Promise
 from incrowd.policy import Policy
 from incrowd.sources.spark import SparkSource
+from incrowd.sources.spark_kept import at_hand, let_go
 
 
 class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
@@ -30,8 +32,12 @@ class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
     def __init__(self, settings: PramSettled, attributes: Sequence[CodedAttribute], source: SparkSource) -> None:
         self._attributes = attributes
         codings = [replace(a.coding, recode=a.hierarchy.recode(settings.levels[a.name])) for a in attributes]
-        self._settings = decided(settings, count_records(source, codings))
-        self._rows, self._sets = records_of(source, codings), looked_at(self._settings)
+        # Coded once, and kept until nobody wants it any more: to code takes longer than to draw.
+        rows = source.coded(codings)
+        rows = replace(rows, frame=at_hand(rows.frame))
+        finalize(self, let_go, rows.frame).atexit = False
+        self._settings = decided(settings, count_records(source, rows))
+        self._rows, self._sets = records_of(rows), looked_at(self._settings)
 
     def ready(self, scratch: Path, tell: Tell) -> Promise:
         """Try the executors, and find the promise."""
@@ -45,12 +51,13 @@ class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
     def draw(self, key: bytes, scratch: Path, tell: Tell) -> MadeInParts[PramStatement]:
         """Redraw and write every record."""
         settings = self._settings
-        with kept(redrawn(self._rows, settings.blocks, key, settings.records)) as cells:
-            published = count_marginals(cells, self._sets)
+        with kept(redrawn(self._rows, settings.blocks, key, settings.records, self._sets)) as cells:
+            told = Told.of(cells, settings.records, self._sets)
+            published = told.published
             require_same(published.total == settings.records)
             statement = state(settings.published(settings.records), published)
             tell("writing", 0.0)
-            parts, written = write_parts(cells, scratch, settings.records, self._sets)
+            parts, written = write_parts(cells, told.marks, scratch, settings.records, self._sets)
             # Cells that are lost meanwhile are drawn again, from the table as it is then.
             require_same(written.parts == published.parts)
         return MadeInParts(tuple(parts), published, settings.levels, statement)

@@ -175,7 +175,6 @@ class General(Inversion):
 
     @property
     def size(self) -> int:  # type: ignore[override]
-        """How many values it has in the release."""
         return len(self.matrix)
 
     @cached_property

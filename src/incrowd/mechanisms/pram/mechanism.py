@@ -26,6 +26,7 @@ from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, Pra
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.marginals import Counted
     from incrowd.mechanisms.pram.executors import PramExecutors
     from incrowd.mechanisms.pram.settle import PramSettled
     from incrowd.mechanisms.promises import Promise
@@ -112,7 +113,7 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
 
         return spending(settings)
 
-    def concerns(self, settings: PramSettled, table: Histogram) -> Iterable[Concern]:
+    def concerns(self, settings: PramSettled, table: Counted) -> Iterable[Concern]:
         from incrowd.mechanisms.pram.settle import concerns
 
         return concerns(settings, table)

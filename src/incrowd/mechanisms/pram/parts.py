@@ -1,9 +1,10 @@
 """A table that is written by the executors of a Spark cluster, in parts that they all can reach.
 
-The cells come in canonical order, in partitions that Spark chose. The driver learns how many records each partition
-has, and with that every executor knows which records, counted from the first of all, its cells stand for. So the table
-can be cut at multiples of `RECORDS_PER_PART`, wherever Spark's partitions end, and each part is the same file, byte for
-byte, that one machine would have written: a function of the published records alone.
+The cells come in any order. The driver divides them into *ranges* by some of them that it knows, the marks, and learns
+how many records each range has. So it knows which ranges a part needs that is cut at multiples of `RECORDS_PER_PART`,
+and where the first of them begins. The executor that writes a part gets these ranges (few of which go to two parts),
+sorts them and cuts off what is not its own. Each part is the same file, byte for byte, that one machine would have
+written, a function of the published records alone, wherever the ranges end.
 
 **Run twice, the same.** A part is written under another name and renamed, and whoever writes it a second time writes
 the same. The cells are kept on the executors' disks while they are written; if some are lost, they are drawn again,
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -29,16 +30,17 @@ from incrowd._version import __version__
 from incrowd.core.errors import DataError, IncrowdError, InputError
 from incrowd.core.files import appearing
 from incrowd.marginals import Marginals
-from incrowd.mechanisms.pram.spark import MarginalsAsked, counting
+from incrowd.mechanisms.pram.spark import PARTS, MarginalsAsked, counting, cut
 from incrowd.mechanisms.tables import RECORDS_PER_PART, part_names, write_table
 from incrowd.sources.spark import CodedRows, reading
+from incrowd.sources.spark_kept import at_hand, let_go
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Batches = Iterator[pa.RecordBatch]
 
-_TRIALS, _PARTS = 16, -1
+_TRIALS = 16
 
 
 def require_executors(session: SparkSession, folder: Path) -> None:
@@ -84,12 +86,13 @@ def _unfit(what: str) -> InputError:
 
 
 def write_parts(
-    cells: CodedRows, folder: Path, records: int, wanted: Sequence[Sequence[str]]
+    cells: CodedRows, marks: np.ndarray, folder: Path, records: int, wanted: Sequence[Sequence[str]]
 ) -> tuple[list[Path], Marginals]:
     """Writes the records of cells to a folder, and returns the parts in their order, and counts of what was written.
 
     Args:
-        cells: in canonical order, in partitions that stay as they are (`kept`).
+        cells: in words whose order is canonical, computed once (`kept`); rows whose `told` is not null are no cells.
+        marks: words by which they are divided into ranges, in order.
         folder: which all executors reach.
         records: how many there are.
         wanted: the sets of columns to count by.
@@ -97,38 +100,47 @@ def write_parts(
     Raises:
         DataError: the table is not the same whenever it is computed, so that the parts do not fit together.
     """
-    sizes = cells.frame.mapInArrow(_size, "partition int, n long")
     columns = ", ".join(f"{name} long" for name in (*cells.names, "n"))
     per_part = RECORDS_PER_PART
     names = [Path(name).name for name in part_names(-(-records // per_part))]
-    histogram_of, asked = counting(cells), MarginalsAsked.of(cells, wanted)
+    histogram_of, asked, range_of = counting(cells), MarginalsAsked.of(cells, wanted), _ranging(marks, cells.names)
+    frame = cells.frame.where("told IS NULL").select(*cells.names, "n")
+    with reading():
+        sizes = frame.mapInArrow(_sizing(range_of, len(marks) + 1), "range long, n long").groupBy("range")
+        found = sizes.agg(fn.sum("n").alias("n")).toArrow()
+    each = np.zeros(len(marks) + 1, dtype=np.int64)
+    each[found.column("range").to_numpy()] = found.column("n").to_numpy()
+    ends = np.cumsum(each)
+    begins = ends - each
+    require_same(ends[-1] == records)
 
     def write(number: tuple[pa.Scalar, ...], piece: pa.Table) -> pa.Table:
+        part = number[0].as_py()
+        start = part * per_part
         table = histogram_of(piece)
-        with appearing(folder / names[number[0].as_py()]) as file:
+        stops = np.cumsum(table.counts) + begins[np.searchsorted(ends, start, side="right")]
+        table = table.with_counts(cut(stops, table.counts, start, start + per_part))
+        with appearing(folder / names[part]) as file:
             write_table(table, "parquet", file)
         tally = asked.tally()
         tally.add([column.codes for column in table.columns], table.counts)
         told = asked.told(tally)
         # The part itself is told as if it were a cell of one more set.
-        own = ([_PARTS], [number[0].as_py()], [table.total])
+        own = ([PARTS], [part], [table.total])
         counts = [np.concatenate(pair) for pair in zip(own, told, strict=True)]
-        ends = [[[int(c.codes[i]) for c in table.columns], *[None] * len(told[0])] for i in (0, -1)]
-        typed = [pa.array(end, pa.list_(pa.int64())) for end in ends]
+        outermost = [[[int(c.codes[i]) for c in table.columns], *[None] * len(told[0])] for i in (0, -1)]
+        typed = [pa.array(end, pa.list_(pa.int64())) for end in outermost]
         return pa.table([*counts, *typed], names=["marginal", "cell", "n", "first", "last"])
 
     with reading():
-        partitions = sizes.toArrow().sort_by("partition")
-        starts = np.cumsum([0, *partitions.column("n").to_pylist()]).tolist()
-        first = dict(zip(partitions.column("partition").to_pylist(), starts[:-1], strict=True))
-        pieces = cells.frame.mapInArrow(_cutting(first, per_part), f"part long, {columns}")
-        dealt = pieces.repartition(len(names), "part").groupBy("part")
+        dealing = _dealing(range_of, begins // per_part, np.maximum(ends - 1, begins) // per_part)
+        dealt = frame.mapInArrow(dealing, f"part long, {columns}").repartition(len(names), "part").groupBy("part")
         told = "marginal long, cell long, n long, first array<long>, last array<long>"
         sums = [fn.sum("n").alias("n"), *(fn.max(end).alias(end) for end in ("first", "last"))]
         written = dealt.applyInArrow(write, told).groupBy("marginal", "cell").agg(*sums).toArrow()
-    own = pc.equal(written.column("marginal"), _PARTS)
+    own = pc.equal(written.column("marginal"), PARTS)
     parts = written.filter(own).sort_by("cell").to_pylist()
-    whole = [part["cell"] for part in parts] == list(range(len(names))) and starts[-1] == records
+    whole = [part["cell"] for part in parts] == list(range(len(names)))
     whole = whole and all(part["n"] == min(per_part, records - part["cell"] * per_part) for part in parts)
     require_same(whole and all(a["last"] <= b["first"] for a, b in pairwise(parts)))
     return [folder / name for name in names], asked.marginals(written.filter(pc.invert(own)))
@@ -150,46 +162,59 @@ def require_same(same: bool) -> None:
 
 @contextlib.contextmanager
 def kept(cells: CodedRows) -> Iterator[CodedRows]:
-    """The same cells, computed once and kept on the executors' disks, in partitions that stay as they are."""
-    from pyspark import StorageLevel
-
-    frame: DataFrame = cells.frame.persist(StorageLevel.DISK_ONLY)
+    """The same cells, computed once and kept on the executors' disks."""
+    frame = at_hand(cells.frame)
     try:
         yield replace(cells, frame=frame)
     finally:
-        with contextlib.suppress(IncrowdError), reading():
-            frame.unpersist()
+        let_go(frame)
 
 
-def _partition() -> int:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    return int(context.partitionId()) if context is not None else 0
+RangeOf = Callable[[pa.RecordBatch], np.ndarray]
 
 
-def _size(batches: Batches) -> Batches:
-    """How many records this task's partition has."""
-    records = sum(int(batch.column("n").to_numpy().sum()) for batch in batches)
-    yield pa.record_batch([pa.array([_partition()], pa.int32()), [records]], names=["partition", "n"])
+def _ranging(marks: np.ndarray, names: Sequence[str]) -> RangeOf:
+    """What finds the range of each cell: how many marks are not behind it."""
+
+    def sortable(words: Sequence[np.ndarray]) -> np.ndarray:
+        if len(words) == 1:
+            return words[0]
+        # As many bytes, the highest first, are in the same order as the numbers, none of which is negative.
+        joined = np.column_stack(words).astype(">i8")
+        return np.ascontiguousarray(joined).view(f"S{8 * len(words)}").ravel()
+
+    known = sortable([marks[:, place].copy() for place in range(len(names))])
+
+    def range_of(batch: pa.RecordBatch) -> np.ndarray:
+        words = [batch.column(name).to_numpy() for name in names]
+        return np.searchsorted(known, sortable(words), side="right")
+
+    return range_of
 
 
-def _cutting(first: Mapping[int, int], per_part: int) -> Callable[[Batches], Batches]:
-    """What deals out a partition's cells to parts, given the number of the first record of each partition."""
+def _sizing(range_of: RangeOf, ranges: int) -> Callable[[Batches], Batches]:
+    """What counts the records of each range."""
 
-    def cut(batches: Batches) -> Batches:
-        start = first[_partition()]
+    def size(batches: Batches) -> Batches:
+        sums = np.zeros(ranges, dtype=np.int64)
         for batch in batches:
-            n = batch.column("n").to_numpy()
-            ends = start + np.cumsum(n)
-            begins = ends - n
-            lowest, highest = begins // per_part, (ends - 1) // per_part
-            pieces = highest - lowest + 1
-            row = np.repeat(np.arange(len(n)), pieces)
-            part = np.arange(len(row)) - np.repeat(np.cumsum(pieces) - pieces, pieces) + lowest[row]
-            records = np.minimum(ends[row], (part + 1) * per_part) - np.maximum(begins[row], part * per_part)
-            words = [batch.column(i).take(pa.array(row)) for i in range(batch.num_columns - 1)]
-            yield pa.record_batch([part, *words, records], names=["part", *batch.schema.names])
-            start = int(ends[-1]) if len(ends) else start
+            np.add.at(sums, range_of(batch), batch.column("n").to_numpy())
+        found = np.flatnonzero(sums)
+        yield pa.record_batch([found, sums[found]], names=["range", "n"])
 
-    return cut
+    return size
+
+
+def _dealing(range_of: RangeOf, lowest: np.ndarray, highest: np.ndarray) -> Callable[[Batches], Batches]:
+    """What deals out cells to the parts that need their ranges, given each range's first part and its last."""
+
+    def deal(batches: Batches) -> Batches:
+        for batch in batches:
+            of = range_of(batch)
+            needed = highest[of] - lowest[of] + 1
+            row = np.repeat(np.arange(len(of)), needed)
+            part = np.arange(len(row)) - np.repeat(np.cumsum(needed) - needed, needed) + lowest[of[row]]
+            columns = batch.columns if len(row) == len(of) else [c.take(pa.array(row)) for c in batch.columns]
+            yield pa.record_batch([part, *columns], names=["part", *batch.schema.names])
+
+    return deal

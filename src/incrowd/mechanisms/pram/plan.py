@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from incrowd.core.display import Showable
 from incrowd.core.errors import ParameterError, UnreachableError
 from incrowd.core.numbers import few_digits, number, number_down, number_up
 from incrowd.mechanisms.planner import Planned
@@ -31,8 +32,8 @@ class CentralPromise:
     bound: str
 
 
-@dataclass(frozen=True)
-class PramPlan:
+@dataclass(frozen=True, repr=False)
+class PramPlan(Showable):
     """Retention-replacement of every attribute: what is kept, and what that promises.
 
     Attributes:

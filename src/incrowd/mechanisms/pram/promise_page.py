@@ -10,7 +10,7 @@ from incrowd.core.numbers import few_digits, number, percent_down, percent_up
 from incrowd.mechanisms.pram.settle import PramPromise
 from incrowd.mechanisms.pram.state import factor, says_nothing
 from incrowd.mechanisms.pram.stated import PramStatedPromise, PramStatement
-from incrowd.mechanisms.sampled_crowd.promise_page import at_least, at_most, guess, share
+from incrowd.mechanisms.sampled_crowd.promise_page import LEARNT, at_least, at_most, guess, share
 from incrowd.reports.page import Content, Fact, Html, formula, heading, paragraph, points, table, tag
 
 _FEARED = (0.001, 0.01, 0.1, 0.5, 0.9)
@@ -30,25 +30,21 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
     """The section on what is promised."""
     if not isinstance(statement.promise, PramStatedPromise):
         raise InternalError("a promise is told that the statement does not make")
-    parts = statement.promise.parts
     rows = [
         [
             "nobody is linked",
             f"k = {_down(promise.k)}",
             "whoever knows anything about the data, even all of it",
-            parts.linking.theorem,
         ],
         [
             "a record says little",
             f"ε₀ = {_up(promise.local_epsilon)}",
             "whoever knows which record is whose: the publisher, a thief",
-            parts.local.theorem,
         ],
         [
             "the table says little",
             f"ε = {_up(promise.epsilon)}, δ = {number(promise.delta)}",
             "everybody who has this table, in which records have no order",
-            parts.central.theorem,
         ],
     ]
     stated = [(promise.epsilon, promise.delta), (promise.local_epsilon, 0.0)]
@@ -57,12 +53,9 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
     empty = says_nothing(promise)
     return [
         *([_warning(empty)] if empty else []),
-        paragraph(
-            "Three promises hold at once. Each is a theorem about how the table was made, and none depends on what "
-            "anyone knows, or on how clever they are."
-        ),
+        paragraph("Three promises hold at once, whatever anyone knows, and however clever they are."),
         *_of_all(promise),
-        table("The promises, side by side", ["promise", "number", "against", "theorem"], rows),
+        table("The promises, side by side", ["promise", "number", "against"], rows),
         heading("What that means for one person"),
         points(
             [
@@ -114,31 +107,33 @@ def told(promise: PramPromise, statement: PramStatement) -> list[Content]:
             "Someone who knows all other records, and for whom a fair coin has decided which of two possible records "
             f"is yours, guesses right with probability {guessed} at most; without the table it is 50%."
         ),
+        heading("What is not promised"),
+        points(
+            [
+                LEARNT,
+                (
+                    f"Of a family of g {'people' if promise.rows > 1 else 'records'} it is weaker: g · ε₀, g · ε and "
+                    "a larger δ."
+                ),
+                (
+                    "Other releases about the same people add up: the publisher’s ledger counts ε and δ. k speaks of "
+                    "this table alone."
+                ),
+                "No single row is true for sure: any value in it may have come from chance.",
+            ]
+        ),
+    ]
+
+
+def why(promise: PramPromise) -> list[Content]:
+    """The section on why it holds."""
+    return [
         formula("P[M(D) ∈ S] ≤ e", tag("sup", "ε"), " · P[M(D′) ∈ S] + δ"),
         paragraph(
             "M is the making of this table, S any set of tables, and D and D′ are any two tables of the same number of "
             f"records that differ in {'those of one person' if promise.rows > 1 else 'one of them'} (“replace-one”). "
             "The number of records is not protected: whether "
             "somebody is in the data at all must not be a secret."
-        ),
-        heading("What is not promised"),
-        points(
-            [
-                (
-                    "That nothing can be learnt about you. If the table shows that most people like you have something "
-                    "in common, others may conclude it of you, too, and could without your record."
-                ),
-                (
-                    f"Anything about several {'people' if promise.rows > 1 else 'records'} at once. Of a family of g "
-                    "it is weaker: g · ε₀, g · ε and a larger δ."
-                ),
-                (
-                    "Anything about other releases. What else is published about the same people adds to what is "
-                    "revealed; the publisher’s ledger adds up ε and δ. k does not add up at all: it speaks of this "
-                    "table alone."
-                ),
-                "That a single row is true. Any value in it may have come from chance.",
-            ]
         ),
     ]
 

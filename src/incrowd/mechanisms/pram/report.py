@@ -25,10 +25,10 @@ from incrowd.mechanisms.pram.estimate import can_be_undone, own_variance, tabula
 from incrowd.mechanisms.pram.inversion import Floats, invert
 from incrowd.mechanisms.pram.settle import PramSettled
 from incrowd.mechanisms.pram.stated import PramStatement
-from incrowd.mechanisms.tables import table_name
+from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.reports.bars import MOST, Row, bars
-from incrowd.reports.frame import how_to_verify, internal_page, premises, public_page
+from incrowd.reports.frame import ERRORS_GIVE_AWAY, THEOREM, Use, cards, internal_page, public_page
 from incrowd.reports.page import (
     Content,
     Fact,
@@ -37,10 +37,8 @@ from incrowd.reports.page import (
     figure,
     heading,
     label,
-    listing,
     markup,
     paragraph,
-    points,
     table,
     tag,
 )
@@ -68,26 +66,36 @@ def public_report(
     settled = settled.published(published.total)
     promise = settled.promise
     output = policy.release.output if policy.release else "parquet"
-    told = pram_promise.nothing(statement) if promise is None else pram_promise.told(promise, statement)
-    sections = [
-        PageSection("promise", "What is promised", tuple(told)),
-        PageSection("made", "How values were redrawn", tuple(_made(settled, published))),
-        PageSection("release", "What the release says", tuple(_looks(settled, published))),
-        PageSection("use", "How to use it", tuple(_use(settled, published, output))),
-        PageSection("assumptions", "What it rests on", tuple(_premises(statement, settled))),
+    facts = [
+        Fact("records", number(published.total), _RECORDS if settled.rate == 1 else _SAMPLED),
+        *(
+            [Fact("promises", "none", "the chances were computed from the data")]
+            if promise is None
+            else pram_promise.facts(promise)
+        ),
     ]
-    facts = [Fact("records", number(published.total), _RECORDS if settled.rate == 1 else _SAMPLED)]
-    if promise is None:
-        facts.append(Fact("promises", "none", "the chances were computed from the data"))
-    if promise is not None:
-        facts = [*pram_promise.facts(promise), *facts]
     who = "its owner" if settled.by == "respondents" else "the publisher"
     lead = (
         f"Every row of this table is one person, but no value in it can be relied upon: {who} has let chance decide "
-        "which values to keep and which to replace. What is true of many can be computed all the same. This page says "
-        "what that promises to the people in it, and how to compute."
+        "which values to keep and which to replace. What is true of many can be computed all the same."
     )
-    return public_page(policy, _TITLE, lead, facts, sections, void=void)
+    return public_page(
+        policy,
+        _TITLE,
+        lead,
+        facts,
+        data=[
+            PageSection("release", "What the release says", tuple(_looks(settled, published))),
+            PageSection("made", "How values were redrawn", tuple(_made(settled, published))),
+        ],
+        promise=pram_promise.nothing(statement) if promise is None else pram_promise.told(promise, statement),
+        use=_use(settled, published, output),
+        why=[] if promise is None else pram_promise.why(promise),
+        grounds=statement.promise.grounds,
+        assumptions=statement.assumptions,
+        kind="There is no promise to rest on anything." if promise is None else THEOREM,
+        void=void,
+    )
 
 
 # --- how it was made --------------------------------------------------------------------------------------------------
@@ -173,14 +181,14 @@ def picture(matrix: Floats) -> str:
 
 
 def _looks(settled: PramSettled, published: Counted) -> list[Content]:
-    cards, rows = [], []
+    charts, rows = [], []
     for name in published.names:
         found = estimated(settled, published, name)
         if found is None:
             rows.append([label(name), number(len(published[name].labels)), "nothing is known", ""])
             continue
         estimate, errors, released = found
-        cards.append(_card(published, name, estimate, released))
+        charts.append(_card(published, name, estimate, released))
         worst = float(errors.max())
         rows.append(
             [
@@ -212,7 +220,7 @@ def _looks(settled: PramSettled, published: Counted) -> list[Content]:
         ),
         heading("Each column"),
         legend,
-        tag("div", cards, class_="cards"),
+        cards(charts),
     ]
 
 
@@ -247,81 +255,59 @@ def _card(published: Counted, name: str, estimate: Floats, released: Floats) -> 
     return bars(label(name), note, ("rows", "people"), rows)
 
 
-def _use(settled: PramSettled, published: Counted, output: str) -> list[Content]:
+def _use(settled: PramSettled, published: Counted, output: str) -> Use:
     names = published.names[:2]
     by = " ".join(f"--by {shlex.quote(name)}" for name in (names if len(names) > 1 else names * 2))
     if not any("," in name or name != name.strip() for name in names):  # a single option is taken apart at commas
         by = f"--by {shlex.quote(','.join(names))}"
     block = next((b for b in settled.blocks if isinstance(b.law, RetentionReplacement) and len(b.names) == 1), None)
-    code: list[Content] = []
+    code = ""
     if block is not None and settled.promise is not None:
         name, size = block.names[0], block.size
         rho = block.law.retention if isinstance(block.law, RetentionReplacement) else 1.0
-        read = f'pd.read_{"csv" if output == "csv" else "parquet"}("{table_name(output)}")'
-        code = [
-            heading("In Python, one column"),
-            listing(
-                "import pandas as pd\n\n"
-                f"rho, size = {rho!r}, {size}\n"
-                f"rows = {read}[{name!r}].value_counts(dropna=False)\n"
-                f"{settled.persons.estimated} = (rows - (1 - rho) * rows.sum() / size) / rho\n"
-                f"print({settled.persons.estimated}.round())"
-            ),
-            paragraph("Values that do not occur in the release count as zero rows."),
-        ]
+        code = (
+            "import pandas as pd\n\n"
+            f"rho, size = {rho!r}, {size}  # of one column; values that do not occur count as zero rows\n"
+            f"rows = {read_code(output)}[{name!r}].value_counts(dropna=False)\n"
+            f"{settled.persons.estimated} = (rows - (1 - rho) * rows.sum() / size) / rho\n"
+            f"print({settled.persons.estimated}.round())"
+        )
     counting: Content = " A count of rows is mostly chance. Undo the randomisation first, as the command below does."
     if settled.promise is None:
         counting = (
             " Only counts of one column can be taken from the rows. What columns have to do with each other is "
             "blurred; the command below undoes that, approximately."
         )
-    return [
-        points(
-            [
-                (tag("b", "Never count rows." if settled.promise is not None else "Count one column only."), counting),
-                (
-                    tag("b", "Ask few columns at a time."),
-                    (
-                        " Each column more multiplies the errors by about 1/ρ. Counts of three or four columns are "
-                        "noisy unless there are millions of records."
-                    ),
-                ),
-                (
-                    tag("b", "Estimates may be below zero."),
-                    (
-                        " They are right on average, so sums of them are right, too. If a number must not be below "
-                        "zero, use the likeliest numbers (em) instead."
-                    ),
-                ),
-                (
-                    tag("b", "Rows have no order and no identity."),
-                    " They are sorted by their values; nothing links them to the rows of the original table.",
-                ),
-            ]
-        ),
-        heading("Estimates with standard errors"),
-        listing(f"incrowd estimate FOLDER {by}"),
-        *code,
-        heading("Check it"),
-        how_to_verify(
+    again = (
+        "computes k, ε₀, ε and δ once more from the transition probabilities and the number of records, and "
+        if settled.promise is not None
+        else ""
+    )
+    return Use(
+        [
+            (tag("b", "Never count rows." if settled.promise is not None else "Count one column only."), counting),
             (
-                "It computes k, ε₀, ε and δ once more from the transition probabilities and the number of records, and "
-                if settled.promise is not None
-                else "It "
-            )
-            + "compares every file, this page included, with the certificate. It cannot see how values were drawn: "
-            "that is taken on the publisher’s word."
+                tag("b", "Ask few columns at a time."),
+                (
+                    " Each column more multiplies the errors by about 1/ρ. Counts of three or four columns are "
+                    "noisy unless there are millions of records."
+                ),
+            ),
+            (
+                tag("b", "Estimates may be below zero."),
+                (
+                    " They are right on average, so sums of them are right, too. If a number must not be below "
+                    "zero, use the likeliest numbers (em) instead."
+                ),
+            ),
+        ],
+        by,
+        (
+            f"It {again}compares every file, this page included, with the certificate. It cannot see how values were "
+            "drawn: that is taken on the publisher’s word."
         ),
-    ]
-
-
-def _premises(statement: PramStatement, settled: PramSettled) -> list[Content]:
-    if settled.promise is not None:
-        return premises(statement.assumptions)
-    return [
-        paragraph("There is no promise to rest on anything. What is said of the making is this:"),
-        points(statement.assumptions),
-    ]
+        code,
+    )
 
 
 # --- the publisher's own ----------------------------------------------------------------------------------------------
@@ -361,11 +347,5 @@ def compared(
     void: str | None,
 ) -> bytes:
     """The same, of tables that may be known only by their counts by what `pram_comparison.looked_at` names."""
-    return internal_page(
-        policy,
-        _TITLE,
-        "How well the table can be reconstructed from the release, and what generalizing it would have cost. The "
-        "numbers on this page are read off the raw data, and no promise covers them.",
-        *pram_comparison.content(settled, attributes, truth, published),
-        void=void,
-    )
+    facts, sections = pram_comparison.content(settled, attributes, truth, published)
+    return internal_page(policy, _TITLE, facts, sections, gives_away=ERRORS_GIVE_AWAY, void=void)

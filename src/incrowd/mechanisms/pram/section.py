@@ -22,8 +22,8 @@ from pydantic import (
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding, Section, Text, refuse
 from incrowd.policy.hierarchies import TreeFile
-from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
+from incrowd.policy.texts import Place
 from incrowd.policy.values import FrozenMap, read_number
 
 LARGEST_MATRIX = 1_000
@@ -192,7 +192,6 @@ class Pram(ReleaseSection):
         return {place: spec for place, spec in named.items() if isinstance(spec, TreeFile)}
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
-        """What does not go together, within the release or with the attributes that it publishes."""
         return [
             *self._unfit_attributes(attributes),
             *self._unfit_names(attributes),

@@ -65,7 +65,6 @@ class Wish:
 
     @property
     def size(self) -> int:
-        """How many combinations of values there are."""
         return math.prod(self.sizes)
 
 

@@ -1,14 +1,18 @@
 """A randomised table that no single machine could hold: drawn by the executors of a Spark cluster.
 
-The records are counted by their cells, and the cells are dealt out to *parts* by a hash of their codes; a cell of very
-many records is dealt out in several pieces. Each part is redrawn by `pram.run` with bits of its own, from a key that
-HKDF derives from a key of the driver's and the number of the part. Records are redrawn independently of each other, so
-the parts together have the law of one run on the whole table.
+The records are dealt out to *parts* by a hash of their codes, after equal ones were counted where many are equal. Each
+part is put in canonical order and redrawn by `pram.run`, in pieces if it is large, with bits of its own. Their key is
+what HKDF derives from a key of the driver's and the numbers of part and piece. Records are redrawn independently of
+each other, so the parts together have the law of one run on the whole table.
 
 **Run twice, the same.** What a part holds is a function of the table, and what becomes of it is a function of that and
 its key. So a task that is lost and run again, or run by two executors at once, gives the same cells; whichever copy of
-a result a later task reads, no record is lost, doubled or drawn a second time. The result is counted by its codes,
-which is the shuffling.
+a result a later task reads, no record is lost, doubled or drawn a second time. Each part tells the driver that it was
+drawn: were one drawn in two halves, which would use the same bits, or not at all, nothing would be published. The
+result is sorted by its codes, which is the shuffling.
+
+Beside its cells a part tells what the driver needs to know of them: counts of few columns at a time, and every so many
+records one, by which the table is cut later. So nothing is computed a second time to be looked at.
 
 The driver's key goes to the executors inside the task: switch on Spark's authentication and encryption
 (``spark.authenticate``, ``spark.network.crypto.enabled``) where others share the network.
@@ -25,26 +29,35 @@ import pyarrow as pa
 from pyspark.sql import functions as fn
 
 from incrowd.core.bits import DerivedBits
-from incrowd.domain import Coding
+from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram, unfold
 from incrowd.marginals import Marginals, Tally
 from incrowd.mechanisms.pram import draw as pram
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.randomness import RandomSource
-from incrowd.sources.spark import CodedRows, SparkSource, reading
+from incrowd.sources.spark import CodedRows, SparkSource, reading, seem_equal
 from incrowd.sources.tally import conclude
+from incrowd.sources.words import Place
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame
 
 RECORDS_PER_DRAW = 1 << 20
-"""About how many records are redrawn at a time; a piece of a cell has no more."""
+"""About how many records a part has."""
 
-Redraw = Callable[[tuple[pa.Scalar, ...], pa.Table], pa.Table]
+RECORDS_PER_PIECE = 1 << 22
+"""How many are redrawn at a time, in a part that has more."""
+
+RECORDS_PER_MARK = 1 << 18
+"""Of so many records of a part, in canonical order, the driver gets to know one."""
+
+MARKS, PARTS = -2, -1
+"""What is told of a part beside its marginals: some of its records, and that it was drawn."""
+
+Redraw = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def count_records(source: SparkSource, codings: Sequence[Coding]) -> int:
+def count_records(source: SparkSource, rows: CodedRows) -> int:
     """How many records will be published; on them, promises depend.
 
     Raises:
@@ -52,8 +65,8 @@ def count_records(source: SparkSource, codings: Sequence[Coding]) -> int:
             the driver.
         InternalError: the files have another number of rows.
     """
+    codings = rows.codings
     with reading():
-        rows = source.coded(codings)
         # 0 for a declared value; 1 and 2 for the codes behind the last label, of values outside and missing ones.
         faults = [
             fn.greatest(code - (len(c.labels) - 1), fn.lit(0)) for c, code in zip(codings, _codes(rows), strict=True)
@@ -112,12 +125,17 @@ class MarginalsAsked:
         """To count with."""
         return Tally([len(column.labels) for column in self.columns], self.sets)
 
+    @staticmethod
+    def each(tally: Tally) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+        """What was counted: the number of each set, cells of it, and how many records these have."""
+        for number, counts in enumerate(tally.counts):
+            found = np.flatnonzero(counts)
+            yield number, found, counts[found]
+
     def told(self, tally: Tally) -> list[np.ndarray]:
         """What was counted, in few numbers: the number of a set, of a cell in it, and how many records that has."""
-        found = [np.flatnonzero(counts) for counts in tally.counts]
-        numbers = [np.full(len(cells), number) for number, cells in enumerate(found)]
-        counts = [counts[cells] for counts, cells in zip(tally.counts, found, strict=True)]
-        return [np.concatenate(arrays) for arrays in (numbers, found, counts)]
+        each = [(np.full(len(found), number), found, counts) for number, found, counts in self.each(tally)]
+        return [np.concatenate(arrays) for arrays in zip(*each, strict=True)]
 
     def marginals(self, told: pa.Table) -> Marginals:
         """What was told in columns `marginal` (the set), `cell` and `n`, each cell once."""
@@ -131,35 +149,83 @@ class MarginalsAsked:
         return Marginals(self.columns, tuple(parts))
 
 
-def records_of(source: SparkSource, codings: Sequence[Coding]) -> CodedRows:
+def records_of(rows: CodedRows) -> CodedRows:
     """The records that are to be published, each with `n` = 1; `count_records` has found no fault with them."""
-    rows = source.coded(codings)
     kept = rows.frame
-    for coding, code in zip(codings, _codes(rows), strict=True):
+    for coding, code in zip(rows.codings, _codes(rows), strict=True):
         if coding.missing == "drop":
             kept = kept.where(code <= len(coding.labels))
     return replace(rows, frame=kept.withColumn("n", fn.lit(1).cast("long")))
 
 
-def redrawn(rows: CodedRows, blocks: Sequence[Block], key: bytes, records: int) -> CodedRows:
-    """The cells after all records were redrawn, in canonical order; `n` is how many records each has.
+def redrawn(
+    rows: CodedRows, blocks: Sequence[Block], key: bytes, records: int, wanted: Sequence[Sequence[str]]
+) -> CodedRows:
+    """The cells after all records were redrawn, in words that are sorted as their codes are; `n` is how many records
+    each has, and the same cell may come several times. Rows whose `told` is not null are for the driver (`Told`).
 
     Args:
         rows: the records.
         blocks: how the values are redrawn; they name each column once, with the sizes of the codings.
         key: 32 secret bytes.
         records: how many they are.
+        wanted: the sets of columns to count by.
     """
-    parts = max(1, -(-records // RECORDS_PER_DRAW))
-    cells = rows.frame.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
-    dealt = _in_pieces(cells).withColumn("part", fn.pmod(fn.xxhash64(*rows.names, "piece"), fn.lit(parts)))
-    schema = ", ".join(f"{name} long" for name in [*rows.names, "n"])
+    parts = _parts(records)
+    cells = rows.frame
+    if seem_equal(cells.select(*rows.names)):
+        cells = cells.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
+    part = fn.pmod(fn.xxhash64(*rows.names), fn.lit(parts)).alias("part")
     # As many tasks as there are parts: each starts a Python of its own, and Spark would start 200 for a small table.
-    dealt = dealt.select("part", *rows.names, "n").repartition(parts, "part")
-    drawn = dealt.groupBy("part").applyInArrow(redrawing(rows, blocks, key), schema)
-    counted = drawn.groupBy(*rows.names).agg(fn.sum("n").alias("n"))
-    codes = _codes(rows)
-    return replace(rows, frame=counted.repartitionByRange(parts, *codes).sortWithinPartitions(*codes))
+    dealt = cells.select(part, *rows.names, "n").repartition(parts, "part")
+    schema = ", ".join(f"{name} long" for name in ["told", *rows.names, "n"])
+    frame = dealt.mapInArrow(redrawing(rows, blocks, key, wanted), schema)
+    return replace(rows, frame=frame, words=in_order(rows.words))
+
+
+def _parts(records: int) -> int:
+    return max(1, -(-records // RECORDS_PER_DRAW))
+
+
+def in_order(words: Sequence[Sequence[Place]]) -> list[list[Place]]:
+    """The same words with the first column in the highest place, so that their order is that of the codes."""
+    ends = [max(place.shift + place.width for place in word) for word in words]
+    return [
+        [replace(place, shift=end - place.shift - place.width) for place in word]
+        for end, word in zip(ends, words, strict=True)
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What the driver knows of cells that were drawn.
+
+    Attributes:
+        published: their counts by few columns at a time.
+        marks: words of some of them, one column for each word, in canonical order.
+    """
+
+    published: Marginals
+    marks: np.ndarray
+
+    @classmethod
+    def of(cls, cells: CodedRows, records: int, wanted: Sequence[Sequence[str]]) -> Self:
+        """What `redrawn` told.
+
+        Raises:
+            InternalError: a part was drawn twice, or not at all.
+        """
+        with reading():
+            rows = cells.frame.where("told IS NOT NULL").groupBy("told", *cells.names)
+            found = rows.agg(fn.sum("n").alias("n")).toArrow()
+        kind, numbers, counts = (found.column(name).to_numpy() for name in ("told", "w0", "n"))
+        drawn = kind == PARTS
+        if (counts[drawn] != 1).any() or (numbers[drawn] >= _parts(records)).any():
+            raise InternalError("Spark has split a part of the table, and the same bits were used twice")
+        sets = kind >= 0
+        told = pa.table([kind[sets], numbers[sets], counts[sets]], names=["marginal", "cell", "n"])
+        marks = np.column_stack([found.column(name).to_numpy()[kind == MARKS] for name in cells.names])
+        return cls(MarginalsAsked.of(cells, wanted).marginals(told), np.unique(marks, axis=0))
 
 
 def counting(rows: CodedRows) -> Callable[[pa.Table], Histogram]:
@@ -179,30 +245,83 @@ def reading_words(rows: CodedRows) -> Callable[[pa.Table | pa.RecordBatch], list
     return replace(rows, frame=None).codes  # type: ignore[arg-type]
 
 
-def redrawing(rows: CodedRows, blocks: Sequence[Block], key: bytes) -> Redraw:
-    """What an executor does to the cells of a part; a function of the part's number and its cells, in any order."""
-    words, names, histogram_of = rows.words, rows.names, counting(rows)
+def redrawing(rows: CodedRows, blocks: Sequence[Block], key: bytes, wanted: Sequence[Sequence[str]]) -> Redraw:
+    """What an executor does to cells with the numbers of their parts, each part as a whole; they come in any order."""
+    names, histogram_of, asked = rows.names, counting(rows), MarginalsAsked.of(rows, wanted)
+    words, per_piece, per_mark = in_order(rows.words), RECORDS_PER_PIECE, RECORDS_PER_MARK
 
-    def redraw(number: tuple[pa.Scalar, ...], cells: pa.Table) -> pa.Table:
-        table = histogram_of(cells)
-        drawn = pram.run(table, blocks, RandomSource(_bits=DerivedBits(key, b"part %d" % number[0].as_py())))
-        packed = []
-        for word in words:
-            values = np.zeros(len(drawn), dtype=np.int64)
-            for place in word:
-                values |= drawn.columns[place.column].codes.astype(np.int64) << place.shift
-            packed.append(values)
-        return pa.table([*packed, drawn.counts], names=[*names, "n"])
+    def batch(told: int | None, columns: Sequence[np.ndarray], counts: np.ndarray) -> pa.RecordBatch:
+        kind = pa.nulls(len(counts), pa.int64()) if told is None else pa.array(np.full(len(counts), told))
+        others = [np.zeros(len(counts), dtype=np.int64)] * (len(names) - len(columns))
+        return pa.record_batch([kind, *columns, *others, counts], names=["told", *names, "n"])
+
+    def redraw(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number, table in _whole_parts(batches, histogram_of).items():
+            tally = asked.tally()
+            for place, piece in enumerate(_pieces(table, per_piece)):
+                bits = DerivedBits(key, b"part %d piece %d" % (number, place))
+                drawn = pram.run(piece, blocks, RandomSource(_bits=bits))
+                packed = _packed(drawn, words)
+                tally.add([column.codes for column in drawn.columns], drawn.counts)
+                yield batch(None, packed, drawn.counts)
+                ends = np.cumsum(drawn.counts)
+                marked = np.searchsorted(ends, np.arange(per_mark // 2, drawn.total, per_mark), side="right")
+                yield batch(MARKS, [word[marked] for word in packed], np.ones(len(marked), dtype=np.int64))
+            yield batch(PARTS, [np.array([number])], np.array([1]))
+            for told, found, counts in asked.each(tally):
+                yield batch(told, [found], counts)
 
     return redraw
 
 
-def _in_pieces(cells: DataFrame) -> DataFrame:
-    """Cells of at most `RECORDS_PER_DRAW` records each, those of the same codes numbered by `piece`."""
-    size = fn.lit(RECORDS_PER_DRAW)
-    last = fn.floor((fn.col("n") - 1) / size)
-    pieces = cells.withColumn("piece", fn.explode(fn.sequence(fn.lit(0).cast("long"), last)))
-    return pieces.withColumn("n", fn.least(fn.col("n") - fn.col("piece") * size, size))
+def _whole_parts(
+    batches: Iterator[pa.RecordBatch], histogram_of: Callable[[pa.Table], Histogram]
+) -> dict[int, Histogram]:
+    """The parts that a task has, each counted; a part of very many equal records takes little memory."""
+    parts: dict[int, Histogram] = {}
+
+    def count(held: Sequence[pa.RecordBatch]) -> None:
+        rows = pa.Table.from_batches(held)
+        of = rows.column("part").to_numpy()
+        for number in np.unique(of).tolist():
+            own = histogram_of(rows.filter(pa.array(of == number)))
+            parts[number] = parts[number].merge(own) if number in parts else own
+
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= RECORDS_PER_PIECE:
+            count(held)
+            held = []
+    if held:
+        count(held)
+    return parts
+
+
+def _pieces(table: Histogram, size: int) -> Iterator[Histogram]:
+    """The table, in its own order, cut after so many records each."""
+    if table.total <= size:
+        yield table
+        return
+    ends = np.cumsum(table.counts)
+    for start in range(0, table.total, size):
+        yield table.with_counts(cut(ends, table.counts, start, start + size))
+
+
+def cut(ends: np.ndarray, counts: np.ndarray, start: int, stop: int) -> np.ndarray:
+    """How many records of each cell lie from one place to another, given where cells end."""
+    within: np.ndarray = np.maximum(np.minimum(ends, stop) - np.maximum(ends - counts, start), 0)
+    return within
+
+
+def _packed(table: Histogram, words: Sequence[Sequence[Place]]) -> list[np.ndarray]:
+    packed = []
+    for word in words:
+        values = np.zeros(len(table), dtype=np.int64)
+        for place in word:
+            values |= table.columns[place.column].codes.astype(np.int64) << place.shift
+        packed.append(values)
+    return packed
 
 
 def _codes(rows: CodedRows) -> list[SparkColumn]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 
 from incrowd.core.numbers import percent
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
+from incrowd.mechanisms.estimates import NO_OPTIONS, EstimatedCell, EstimateOptions, Estimates, GroupMean, GroupSum
+from incrowd.mechanisms.grid import MIDDLES, Grid, NumberSpread, sampled_mean
 from incrowd.mechanisms.sample.stated import SampleCertificate
-from incrowd.mechanisms.tabulating import MIDDLES, Grid, NumberSpread, sampled_mean
 from incrowd.theory.intervals import (
     ANY,
     CONFIDENCE,
@@ -22,6 +23,7 @@ from incrowd.theory.intervals import (
     absent_at_most,
     calibrated,
     sampled_between,
+    sum_between,
 )
 
 Ints = NDArray[np.int64]
@@ -43,9 +45,7 @@ def estimate(
     certificate: SampleCertificate,
     table: Histogram,
     by: Sequence[str],
-    *,
-    mean: str | None = None,
-    total: tuple[int, int] | None = None,
+    options: EstimateOptions = NO_OPTIONS,
 ) -> SampleEstimates:
     """A cross-tabulation by some columns.
 
@@ -53,9 +53,10 @@ def estimate(
         certificate: of the release.
         table: the sample.
         by: the columns; they are there.
-        mean: a column whose mean is wanted in each group.
-        total: an interval for the number of people of all cells, if it is known.
+        options: a column whose mean or sum is wanted in each group, and the number of people of all cells, if it is
+            known.
     """
+    mean, total = options.mean, options.total
     rate = certificate.mechanism.rate
     grid = Grid.of(table, by)
     sampled = grid.summed(table.counts).astype(np.int64)
@@ -86,14 +87,20 @@ def estimate(
     ]
     if grid.unlisted:
         notes.append(f"{grid.unlisted:,} declared cells that do not occur in the sample are not listed.")
-    rounded = [name for name in (*by, mean) if name in certificate.mechanism.rounded]
+    rounded = [name for name in (*by, mean, options.sum_of) if name in certificate.mechanism.rounded]
     if rounded:
         notes.append(f"Numbers were rounded at random before sampling: {', '.join(rounded)}. Their sums have no bias.")
     means: tuple[GroupMean, ...] = ()
     if mean is not None:
         means = _means(certificate, table, by, mean)
         notes += [MIDDLES, "Of groups that do not occur in the sample nothing is known of a mean."]
-    return SampleEstimates(by=tuple(by), rows=tuple(rows), notes=tuple(notes), means=means, absent_at_most=absent)
+    sums: tuple[GroupSum, ...] = ()
+    if options.sum_of is not None:
+        sums = _sums(certificate, table, by, options.sum_of)
+        notes += [*([] if mean else [MIDDLES]), _SUMS]
+    return SampleEstimates(
+        by=tuple(by), rows=tuple(rows), notes=tuple(notes), means=means, sums=sums, absent_at_most=absent
+    )
 
 
 def interval(sampled: Ints, rate: float) -> tuple[Ints, Ints]:
@@ -109,6 +116,23 @@ def _within(sampled: Ints, rate: float, all_sampled: int, total: tuple[int, int]
     ends = sampled_between(sampled, sampled, rate, surprise=OWN, occurring=True)
     rest = all_sampled - sampled
     return calibrated(ends, sampled_between(rest, rest, rate, surprise=REST), total)
+
+
+_SUMS = (
+    "A sum is that of the sampled numbers over the rate. Its interval holds with at least 95% however they are spread, "
+    "as long as they are declared ones."
+)
+
+
+def _sums(certificate: SampleCertificate, table: Histogram, by: Sequence[str], column: str) -> tuple[GroupSum, ...]:
+    rate = certificate.mechanism.rate
+    spread = NumberSpread.of(certificate, table, by, column)
+    found = []
+    for group, counts in zip(spread.groups.values(), spread.counts, strict=True):
+        low, high = sum_between(spread.numbers, counts, rate)
+        error = math.sqrt((1.0 - rate) * float(counts @ spread.numbers**2)) / rate
+        found.append(GroupSum(group, float(counts @ spread.numbers) / rate, error, low, high))
+    return tuple(found)
 
 
 def _means(certificate: SampleCertificate, table: Histogram, by: Sequence[str], column: str) -> tuple[GroupMean, ...]:

@@ -32,6 +32,7 @@ from incrowd.mechanisms.sample.stated import (
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.marginals import Counted
     from incrowd.mechanisms.promises import Promise
     from incrowd.mechanisms.sample.draw import SampleOutcome
     from incrowd.mechanisms.sample.settle import SampleSettled
@@ -64,6 +65,7 @@ class SampleMechanism(
         "looking at the table. With probability δ the sample keeps nothing of it. It is the weakest of all.",
     )
     described = DESCRIBED
+    estimate_options = frozenset({"mean", "sum_of", "total"})
     section = Sample
     certificate = SampleCertificate
     claimed = (
@@ -110,7 +112,7 @@ class SampleMechanism(
 
         return spending(settings)
 
-    def concerns(self, settings: SampleSettled, table: Histogram) -> Iterable[Concern]:
+    def concerns(self, settings: SampleSettled, table: Counted) -> Iterable[Concern]:
         from incrowd.mechanisms.sample.settle import concerns
 
         return concerns(settings, table)
@@ -148,7 +150,7 @@ class SampleMechanism(
     ) -> Iterable[str]:
         from incrowd.mechanisms.sample.state import columns_needed
 
-        return columns_needed(certificate, by, options.mean)
+        return columns_needed(certificate, by, options.mean, options.sum_of)
 
     def estimate(
         self,
@@ -159,7 +161,7 @@ class SampleMechanism(
     ) -> Estimates:
         from incrowd.mechanisms.sample.estimate import estimate
 
-        return estimate(certificate, published.table, by, mean=options.mean, total=options.total)
+        return estimate(certificate, published.table, by, options)
 
     def told(self, settings: SampleSettled, made: Made[SampleOutcome, SampleStatement]) -> Told:
         from incrowd.mechanisms.sample.told import told

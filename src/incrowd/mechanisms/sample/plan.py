@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from incrowd.core.display import Showable, Shown
 from incrowd.core.errors import ParameterError, UnreachableError
 from incrowd.core.numbers import as_given, number, number_down, number_up
 from incrowd.mechanisms.planner import Planned
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory.profile import Relation
 from incrowd.theory.sampling import ValueClasses
+
+INTERNAL = "For the publisher's eyes only: every number here was found by looking at the table, and none is covered."
 
 
 @dataclass(frozen=True)
@@ -24,8 +27,8 @@ class SampleTheorem:
     rare: int
 
 
-@dataclass(frozen=True)
-class SamplePlan:
+@dataclass(frozen=True, repr=False)
+class SamplePlan(Showable):
     """A rate of a plain sample of one table, and what it promises (Chaudhuri, Mishra).
 
     Attributes:
@@ -51,7 +54,11 @@ class SamplePlan:
     theorem: SampleTheorem | None
     classes: ValueClasses
     distinct: int
-    curve: tuple[tuple[float, float], ...] = ()
+    curve: tuple[tuple[float, float], ...] = field(default=(), repr=False)
+
+    def shown(self) -> Shown:
+        """Its numbers, all found by looking at the table."""
+        return replace(super().shown(), internal=INTERNAL)
 
     @property
     def relation(self) -> str:
@@ -59,7 +66,6 @@ class SamplePlan:
         return Relation.REPLACE_ONE.value if self.rows_unknown == 1 else f"replace-{self.rows_unknown}"
 
     def chart(self) -> str:
-        """Its trade-off as an SVG document."""
         return draw_sample(self)
 
 
@@ -147,9 +153,6 @@ def draw_sample(plan: SamplePlan) -> str:
         [Line("exact", rates, deltas)],
         marks,
     )
-
-
-INTERNAL = "For the publisher's eyes only: every number here was found by looking at the table, and none is covered."
 
 
 def planned_sample(

@@ -7,7 +7,6 @@ of its values and the curve of δ are read off the raw table: they are on the pu
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -26,11 +25,11 @@ from incrowd.mechanisms.sample.plan import draw_sample, plan_sample
 from incrowd.mechanisms.sample.settle import SampleSettled, Terms
 from incrowd.mechanisms.sample.state import factor
 from incrowd.mechanisms.sample.stated import SampleStatement
-from incrowd.mechanisms.tables import table_name
+from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
-from incrowd.reports.frame import how_to_verify, internal_page, looks, premises, public_page
+from incrowd.reports.frame import Use, internal_page, level_in_words, looks, public_page
 from incrowd.reports.page import (
     Content,
     Fact,
@@ -40,7 +39,6 @@ from incrowd.reports.page import (
     formula,
     heading,
     label,
-    listing,
     markup,
     paragraph,
     points,
@@ -53,6 +51,18 @@ from incrowd.theory.intervals import SURPRISE, absent_at_most
 _TITLE = "A random sample of a table"
 _BELIEFS = (Fraction(1, 1000), Fraction(1, 100), Fraction(1, 10), Fraction(1, 2), Fraction(9, 10))
 _CURVE = 40
+_GIVES_AWAY = (
+    "not how many values are rare, not the curve of δ, not the exact rate (the published one has fewer digits)."
+)
+_DO_NOT_DRAW_AGAIN = (
+    tag("b", "Do not draw again because of what stands here."),
+    (
+        " A sample that is kept only if it looks harmless is another method, and the promise is not about it. Two "
+        "records of a kind, one sampled, ε = 1: the sample is private (the ratio is 2) and would be kept. Had one of "
+        "the two another value, the same sample would be telling, and would be drawn again. So whoever sees it kept "
+        "knows that there are two: the ratio is infinite."
+    ),
+)
 _STEPS = 14
 
 
@@ -70,26 +80,27 @@ def public_report(
     """
     terms = _terms(statement)
     output, of = policy.release.output if policy.release else "parquet", Persons.in_policy(policy).estimated
-    sections = [
-        PageSection("promise", "What is promised", tuple(_promise(terms, statement))),
-        PageSection("release", "What the sample looks like", tuple(_looks(settled, published, statement))),
-        PageSection("use", "How to use it", tuple(_use(terms, statement, published, output, of))),
-        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
-    ]
     facts = [
+        Fact("records", number(published.total), "in the sample"),
+        Fact("distinct", number(len(published)), "combinations of values"),
         Fact("p", f"{number(100 * terms.rate, 3)}%", "of the records are sampled"),
         Fact("ε", repr(terms.epsilon), "how much records can matter"),
         Fact("δ", repr(terms.delta), "the probability of a telling sample"),
         Fact("c", number(terms.rows_unknown), "records changed together"),
-        Fact("records", number(published.total), "in the sample"),
-        Fact("distinct", number(len(published)), "combinations of values"),
     ]
-    lead = (
-        "Every row of this table is one person who was drawn at random from the data, each with the same probability. "
-        "This page says what that promises to the people in the data, what it does not, and how to work with the "
-        "sample."
+    return public_page(
+        policy,
+        _TITLE,
+        "Every row of this table is one person who was drawn at random from the data, each with the same probability.",
+        facts,
+        data=[PageSection("release", "What the release looks like", tuple(_looks(settled, published, statement)))],
+        promise=_promise(terms, statement),
+        use=_use(terms, statement, published, output, of),
+        why=_why(terms, statement),
+        grounds=statement.promise.grounds,
+        assumptions=statement.assumptions,
+        void=void,
     )
-    return public_page(policy, _TITLE, lead, facts, sections, void=void)
 
 
 def _terms(statement: SampleStatement) -> Terms:
@@ -99,8 +110,8 @@ def _terms(statement: SampleStatement) -> Terms:
 
 def _promise(terms: Terms, statement: SampleStatement) -> list[Content]:
     # As they are promised, digit by digit: to the nearest of a few digits could be less.
-    e, d, c = repr(terms.epsilon), repr(terms.delta), terms.rows_unknown
-    times = 1 + Fraction(e)
+    d, c = repr(terms.delta), terms.rows_unknown
+    times = 1 + Fraction(repr(terms.epsilon))
     rows = [
         [
             f"{as_given(float(q) * 100)}%",
@@ -124,18 +135,6 @@ def _promise(terms: Terms, statement: SampleStatement) -> list[Content]:
             f"who sees it, and knows {others}, can therefore hardly tell what "
             f"{'this one says' if c == 1 else 'these say'}."
         ),
-        formula(
-            "P[ S | T→V ] ≤ (1 + ε) · P[ S | T→V′ ] with probability 1 − δ over S",
-            tag("br"),
-            f"ε = {e},  δ = {d},  c = {number(c)}",
-        ),
-        paragraph(
-            f"S is the sample, T the table{' as it was rounded' if rounded else ''}, and V and V′ are any values of "
-            f"{'one record' if c == 1 else f'{c} records'} of "
-            "it; the number of records is the same in both (“"
-            f"{statement.promise.relation}”). This is the (c, ε, δ)-privacy of Chaudhuri and Mishra."
-        ),
-        heading("What that means for one person"),
         paragraph(
             f"Someone knows {others}, and believes something about yours with the probability on the left. "
             "Having seen the sample, they believe it with a probability within these bounds, unless the sample is one "
@@ -155,15 +154,15 @@ def _promise(terms: Terms, statement: SampleStatement) -> list[Content]:
                 (
                     tag("b", "That no sample is telling."),
                     (
-                        f" With a probability of up to δ = {d} the one drawn tells more. It was not drawn "
-                        "again for that: samples that are kept only if they are harmless are not."
+                        f" With a probability of up to δ = {d} the one drawn tells more. It was not drawn again for "
+                        "that."
                     ),
                 ),
                 (
                     tag("b", "That nobody is recognised."),
                     (
-                        " The records are those of people. Whoever finds a combination of values in the sample knows "
-                        "that somebody has it. But in a sample that is not telling, at most a share of ε/(1+ε) = "
+                        " Whoever finds a combination of values in the sample knows that somebody has it. But in a "
+                        "sample that is not telling, at most a share of ε/(1+ε) = "
                         f"{_up(1 - 1 / times)} of those who have it were drawn."
                     ),
                 ),
@@ -173,7 +172,23 @@ def _promise(terms: Terms, statement: SampleStatement) -> list[Content]:
                 ),
             ]
         ),
-        paragraph("In the words of the certificate: ", tag("q", statement.promise.grounds)),
+    ]
+
+
+def _why(terms: Terms, statement: SampleStatement) -> list[Content]:
+    c, rounded = terms.rows_unknown, bool(statement.mechanism.rounded)
+    return [
+        formula(
+            "P[ S | T→V ] ≤ (1 + ε) · P[ S | T→V′ ] with probability 1 − δ over S",
+            tag("br"),
+            f"ε = {terms.epsilon!r},  δ = {terms.delta!r},  c = {number(c)}",
+        ),
+        paragraph(
+            f"S is the sample, T the table{' as it was rounded' if rounded else ''}, and V and V′ are any values of "
+            f"{'one record' if c == 1 else f'{c} records'} of "
+            "it; the number of records is the same in both (“"
+            f"{statement.promise.relation}”). This is the (c, ε, δ)-privacy of Chaudhuri and Mishra."
+        ),
     ]
 
 
@@ -196,24 +211,21 @@ def _looks(settled: SampleSettled, published: Histogram, statement: SampleStatem
     def shown(name: str) -> str:
         if name in settled.sample.rounding:
             return f"rounded at random to multiples of {number(settled.sample.rounding[name].base)}"
-        level = statement.mechanism.levels[name]
-        return "as it is" if level == 0 else f"coarser (level {level})"
+        return level_in_words(statement.mechanism.levels[name], len(published[name].labels))
 
     note = "A value that is shown as never occurring may be absent from the data, or was not drawn."
     return looks(published, shown, note)
 
 
-def _use(terms: Terms, statement: SampleStatement, published: Histogram, output: str, of: str) -> list[Content]:
+def _use(terms: Terms, statement: SampleStatement, published: Histogram, output: str, of: str) -> Use:
     """`of` says what is counted: people, or rows."""
-    if not len(published):
-        return [paragraph("There is nothing to be used. That it is what it claims to be can be checked:"), _verifying()]
-    names = sorted(published.names, key=lambda name: "," in name)[:2]  # the command takes names apart at commas
-    by = shlex.quote(",".join(names))
-    read = (
-        f'pd.read_csv("{table_name(output)}", dtype=str, keep_default_na=False, na_values=[""], skip_blank_lines=False)'
-        if output == "csv"
-        else f'pd.read_parquet("{table_name(output)}")'
+    verifying = (
+        "It compares every file, this page included, with the certificate, and the certificate with its policy. That ε "
+        "and δ hold at this rate depends on the whole table, and is taken on the publisher’s word."
     )
+    if not len(published):
+        return Use((), (), verifying)
+    names = sorted(published.names, key=lambda name: "," in name)[:2]
     items: list[Sequence[Content]] = [
         (
             tag("b", "Give every row the weight 1/p."),
@@ -229,10 +241,6 @@ def _use(terms: Terms, statement: SampleStatement, published: Histogram, output:
                 f"probability of {percent(SURPRISE)} at most. Nothing was left out on purpose: counts have no bias."
             ),
         ),
-        (
-            tag("b", "Rows have no order and no identity."),
-            " They are sorted by their values; nothing links them to the rows of the original table.",
-        ),
     ]
     if statement.mechanism.rounded:
         items.append(
@@ -245,26 +253,14 @@ def _use(terms: Terms, statement: SampleStatement, published: Histogram, output:
                 ),
             )
         )
-    return [
-        points(items),
-        heading("Estimates with standard errors"),
-        listing(f"incrowd estimate FOLDER --by {by}"),
-        heading("In Python"),
-        listing(
-            "import pandas as pd\n\n"
-            f"sample = {read}\n"
-            f"{of} = sample.groupby({names!r}, dropna=False).size() / {terms.rate!r}\n"
-            f"print({of}.round())"
-        ),
-        heading("Check it"),
-        _verifying(),
-    ]
-
-
-def _verifying() -> Html:
-    return how_to_verify(
-        "It compares every file, this page included, with the certificate, and the certificate with its policy. That ε "
-        "and δ hold at this rate depends on the whole table, and is taken on the publisher’s word."
+    return Use(
+        items,
+        names,
+        verifying,
+        python="import pandas as pd\n\n"
+        f"sample = {read_code(output)}\n"
+        f"{of} = sample.groupby({names!r}, dropna=False).size() / {terms.rate!r}\n"
+        f"print({of}.round())",
     )
 
 
@@ -310,7 +306,6 @@ def internal_report(
     ways = {name: scale for name, scale in scales(attributes, made.levels).items() if name not in rounding}
     advice = advise(outcome.table, ways, epsilon=terms.epsilon, delta=terms.delta, rows_unknown=terms.rows_unknown)
     sections = [
-        PageSection("rules", "What this page is for", tuple(_rules())),
         PageSection("drawn", "Is the sample that was drawn private?", tuple(_drawn(outcome))),
         PageSection("rate", "The rate", tuple(_rate(outcome))),
         PageSection("blame", "What makes the rate small", tuple(_blame(advice))),
@@ -325,39 +320,7 @@ def internal_report(
         Fact("sampled", number(made.published.total), "records"),
         Fact("expected", number(round(terms.rate * outcome.table.total)), "records"),
     ]
-    lead = (
-        "What the sample is worth, whether it keeps its promise, and what would allow a larger one. The numbers on "
-        "this page are read off the raw data, and no promise covers them."
-    )
-    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
-
-
-def _rules() -> list[Content]:
-    return [
-        points(
-            [
-                (
-                    "Nothing on this page may be published, quoted or shown to people who may not see the table: not "
-                    "how many values are rare, not the curve of δ, not the exact rate (the published one has fewer "
-                    "digits)."
-                ),
-                (
-                    tag("b", "Do not draw again because of what stands here."),
-                    (
-                        " A sample that is kept only if it looks harmless is another method, and the promise is not "
-                        "about it. Two records of a kind, one sampled, ε = 1: the sample is private (the ratio is 2) "
-                        "and would be kept. Had one of the two another value, the same sample would be telling, and "
-                        "would be drawn again. So whoever sees it kept knows that there are two: the ratio is infinite."
-                    ),
-                ),
-                (
-                    "A policy that is changed because of what stands here leads to another table, whose sample has a "
-                    "promise of its own. That is allowed, because the promise takes the recoding as given. What the "
-                    "recoding tells about the table is not covered by it."
-                ),
-            ]
-        )
-    ]
+    return internal_page(policy, _TITLE, facts, sections, gives_away=_GIVES_AWAY, more=[_DO_NOT_DRAW_AGAIN], void=void)
 
 
 def _drawn(outcome: SampleOutcome) -> list[Content]:

@@ -44,7 +44,6 @@ class Sample(ReleaseSection):
     )
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
-        """What does not go together, within the release or with the attributes that it publishes."""
         findings: list[Finding] = [
             (("attributes", name), "has a hierarchy; give its 'level'")
             for name, attribute in attributes.items()

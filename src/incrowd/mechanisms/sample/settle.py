@@ -14,6 +14,7 @@ from incrowd.core.numbers import as_given, count, few_digits
 from incrowd.domain import IntegerRange
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.mechanisms.base import (
     Concern,
     Tell,
@@ -196,7 +197,7 @@ def spending(settings: SampleSettled) -> Uncomposable:
     return Uncomposable(f"({c}, epsilon, delta)-privacy of this table (Chaudhuri, Mishra)")
 
 
-def concerns(settings: SampleSettled, table: Histogram) -> Iterator[Concern]:
+def concerns(settings: SampleSettled, table: Counted) -> Iterator[Concern]:
     """A rate at which hardly anybody is drawn."""
     if settings.terms is None:
         return

@@ -174,9 +174,9 @@ def settled_again(certificate: SampleCertificate) -> SampleSettled:
     return SampleSettled(asked, (), certificate.mechanism.levels)
 
 
-def columns_needed(certificate: SampleCertificate, by: Sequence[str], mean: str | None) -> list[str]:
+def columns_needed(certificate: SampleCertificate, by: Sequence[str], *others: str | None) -> list[str]:
     """Rounded columns, and those asked for."""
-    return [*section_of(certificate, Sample).rounding, *by, *([] if mean is None else [mean])]
+    return [*section_of(certificate, Sample).rounding, *by, *(name for name in others if name is not None)]
 
 
 def check_table(certificate: SampleCertificate, table: Histogram) -> Iterator[Check]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.sampled_crowd.one_way import Floats, OneWay, independent, raked
-from incrowd.theory.intervals import ANY, SURPRISE, calibrated, sampled_between
+from incrowd.theory.intervals import ANY, SURPRISE, calibrated, noisy_between, sampled_between
 
 Ints = NDArray[np.int64]
 
@@ -51,7 +51,7 @@ def ends_by(one_way: OneWay, published: Histogram, by: Sequence[str], k: int, be
         rest = between(beyond[0], beyond[1], part / 2) if others else (nobody, nobody)
         reach = one_way.margin(part / 2 if others else part)
         counts = one_way.counts[name].reshape([-1 if i == axis else 1 for i in range(len(by))])
-        ends = calibrated(ends, rest, (np.maximum(counts - reach, 0), np.maximum(counts + reach, 0)))
+        ends = calibrated(ends, rest, noisy_between(counts, reach))
     return ends
 
 

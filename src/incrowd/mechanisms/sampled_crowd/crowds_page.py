@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
+from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, number, percent
 from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
-from incrowd.mechanisms.sampled_crowd.report import TITLE, rules
+from incrowd.mechanisms.sampled_crowd.report import GIVES_AWAY, TITLE
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.policy import Policy
-from incrowd.reports.frame import internal_page
+from incrowd.reports.frame import internal_page, records_table
 from incrowd.reports.page import Content, Fact, PageSection, code, paragraph, table
 
+RAISE_THE_LIMIT = (code("--most-cells"), ") on a machine with some 140 bytes of memory for each different row.")
 _SIZES = (1, 2, 3, 5, 10, 20, 50, 100, 1000, 10_000, 100_000)
 
 
 def internal_report(
     policy: Policy,
     settings: CrowdSettings,
-    crowds: Crowds,
     made: Made[CrowdOutcome, CrowdStatement],
     *,
     void: str | None = None,
@@ -31,13 +32,13 @@ def internal_report(
     Args:
         policy: what was asked for.
         settings: what is promised.
-        crowds: what came of the table.
         made: what came out.
         void: why nothing is promised, if so.
     """
-    published = made.published
+    published, crowds = made.published, made.outcome.crowds
+    if crowds is None:
+        raise InternalError("a report on large cells was asked for where all cells are known")
     sections = [
-        PageSection("rules", "What this page is for", tuple(rules())),
         PageSection("numbers", "What became of the records", tuple(_numbers(settings, crowds, made))),
         PageSection("sizes", "How large cells are", (_sizes(crowds),)),
         PageSection("left-out", "What is not on this page", tuple(_left_out(settings))),
@@ -48,11 +49,7 @@ def internal_report(
         Fact("published", number(published.total), percent(published.total / crowds.total)),
         Fact("cells", number(crowds.cells_in_all), f"{count(len(published), 'is', 'are')} published"),
     ]
-    lead = (
-        "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise "
-        "covers them."
-    )
-    return internal_page(policy, TITLE, lead, facts, sections, void=void)
+    return internal_page(policy, TITLE, facts, sections, gives_away=GIVES_AWAY, void=void)
 
 
 def _numbers(settings: CrowdSettings, crowds: Crowds, made: Made[CrowdOutcome, CrowdStatement]) -> list[Content]:
@@ -64,8 +61,7 @@ def _numbers(settings: CrowdSettings, crowds: Crowds, made: Made[CrowdOutcome, C
         ("sampled of these", sample.total, len(sample)),
         ("published", made.published.total, len(made.published)),
     ]
-    rows = [[name, number(records), percent(records / crowds.total), number(cells)] for name, records, cells in steps]
-    return [table("Records and cells", ["", "records", "of the table", "cells"], rows, numbers=(1, 2, 3))]
+    return [records_table("Records and cells", steps, "cells")]
 
 
 def _sizes(crowds: Crowds) -> Content:
@@ -91,7 +87,6 @@ def _left_out(settings: CrowdSettings) -> list[Content]:
             "records, of which none can be published, stayed where the table is. Measures of information loss, the "
             "errors of counts by two columns and the list of suppressed crowds need every cell and are left out. "
             "To have them, raise the limit (",
-            code("--most-cells"),
-            ") on a machine with some 140 bytes of memory for each different row.",
+            *RAISE_THE_LIMIT,
         )
     ]

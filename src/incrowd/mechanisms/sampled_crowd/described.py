@@ -22,7 +22,8 @@ _LATTICE = Described(
     checked="ε and δ from k and β; every crowd",
     proved="Li, Qardaji, Su; [sharpened](proofs.md#the-exact-δ-of-a-sampled-crowd)",
     several_rows=(
-        "(ε,δ) for adding or removing a person with all rows, wherever they are. k grows: [how much](planning.md)."
+        "(ε,δ) for adding or removing a person with all rows, wherever they are. k grows: [how much](planning.md). "
+        "A tree is chosen so that each row pays 1/m² of `choice_rho`."
     ),
 )
 DESCRIBED = (

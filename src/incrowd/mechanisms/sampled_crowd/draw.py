@@ -39,6 +39,7 @@ from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.noise import DiscreteLaplace
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
+from incrowd.sources.kept import KeptTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class CrowdOutcome:
             that can be published. For the publisher's eyes only.
         one_way: noisy counts of each column, as the release shows it; None if the policy does not ask for them.
         weights: what each column counted in the choice of levels; None if nothing was chosen, or all counted together.
+        crowds: what is known of the table, if its small cells stayed in the engine. For the publisher's eyes only.
     """
 
     published: Histogram
@@ -61,10 +63,11 @@ class CrowdOutcome:
     recoded: Histogram
     one_way: OneWay | None = None
     weights: Mapping[str, float] | None = None
+    crowds: Crowds | None = None
 
 
 def run(
-    table: Histogram | Crowds,
+    table: Histogram | Crowds | KeptTable,
     attributes: Sequence[CodedAttribute],
     fixed: Mapping[str, int],
     settings: CrowdSettings,
@@ -74,7 +77,8 @@ def run(
 
     Args:
         table: the full table, raw codes, one column for each attribute; or, if nothing is left to choose, its cells of
-            k records and more at the levels that are fixed (docs/proofs.md, "Cells that stay in the engine").
+            k records and more at the levels that are fixed (docs/proofs.md, "Cells that stay in the engine"); or what
+            answers for it in the engine, with columns whose levels are fixed recoded.
         attributes: the attributes in the order of the table's columns.
         fixed: the levels that the policy fixes.
         settings: what is promised; checked once more before anything is drawn.
@@ -91,10 +95,12 @@ def run(
             details={"without_level": open_ones},
         )
     levels, weights = dict(fixed), None
-    if open_ones and isinstance(table, Histogram):
+    if open_ones and not isinstance(table, Crowds):
         chosen, weights = choose_levels(table, attributes, fixed, settings, source)
         levels |= chosen
     recodes = {a.name: a.hierarchy.recode(levels[a.name]) for a in attributes}
+    if isinstance(table, KeptTable):
+        table = table.crowds(recodes, settings.k)
     recoded = table.recode(recodes) if isinstance(table, Histogram) else _asked_for(table, recodes, settings)
     # Sampling commutes with recoding: thinning a recoded cell is sampling its records one by one. Cells that can be
     # published come first and the others last, so that equal bits make equal releases whether or not these are here.
@@ -105,7 +111,8 @@ def run(
     if not settings.already_sampled:
         counts[~large] = source.binomial(counts[~large], settings.beta)
     sample = recoded.with_counts(counts)
-    return CrowdOutcome(sample.where(sample.counts >= settings.k), levels, sample, recoded, one_way, weights)
+    published, crowds = sample.where(sample.counts >= settings.k), table if isinstance(table, Crowds) else None
+    return CrowdOutcome(published, levels, sample, recoded, one_way, weights, crowds)
 
 
 def _asked_for(table: Crowds, recodes: Mapping[str, Recode], settings: CrowdSettings) -> Histogram:
@@ -131,7 +138,9 @@ def _one_way(
     return OneWay(noise, {name: recode.labels for name, recode in recodes.items()}, counts)
 
 
-def draw(settings: CrowdSettled, table: Histogram | Crowds, source: RandomSource) -> Made[CrowdOutcome, CrowdStatement]:
+def draw(
+    settings: CrowdSettled, table: Histogram | Crowds | KeptTable, source: RandomSource
+) -> Made[CrowdOutcome, CrowdStatement]:
     """Choose, sample and suppress; then derive the promise once more from what came out."""
     outcome = run(table, settings.attributes, settings.fixed, settings.crowd, source)
     smallest = int(outcome.published.counts.min()) if len(outcome.published) else settings.crowd.k

@@ -22,7 +22,7 @@ def enclosed(certificate: CrowdCertificate) -> Iterator[Check]:
 
     rows = Persons.in_certificate(certificate).at_most
     with precision():
-        beside = arb(section.selection_epsilon) + arb(0.0 if section.totals is None else section.totals.epsilon)
+        beside = sum(map(arb, section.beside), arb(0))
         left = max(0.0, below(arb(promise.epsilon) - beside))
     k, beta = mechanism.k, mechanism.beta
     if rows > 1:

@@ -27,9 +27,10 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, parts_of_one
 from incrowd.noise import laplace
 from incrowd.randomness import RandomSource
-from incrowd.recoding.choice import choose
+from incrowd.recoding.choice import choose, choose_kept
 from incrowd.recoding.lattice import Codes, Ladder, Lattice
 from incrowd.recoding.quality import WEIGHT_ONE
+from incrowd.sources.kept import KeptTable
 
 Floats = NDArray[np.float64]
 Weigh = Callable[[CodedAttribute, int], Codes]
@@ -37,7 +38,7 @@ Weigh = Callable[[CodedAttribute, int], Codes]
 
 
 def choose_levels(
-    table: Histogram,
+    table: Histogram | KeptTable,
     attributes: Sequence[CodedAttribute],
     fixed: Mapping[str, int],
     settings: CrowdSettings,
@@ -45,7 +46,6 @@ def choose_levels(
 ) -> tuple[dict[str, int], dict[str, float] | None]:
     """The open levels, and what each column counted if they did not count together: an ε₁-DP release."""
     # Fixed columns take part as they will be published: they split cells, but offer no choice.
-    known = table.recode({a.name: a.hierarchy.recode(fixed[a.name]) for a in attributes if a.name in fixed})
     weigh, weights = _weights(table, attributes, settings, source)
     ladders = []
     for a in attributes:
@@ -56,19 +56,19 @@ def choose_levels(
         else:
             maps = tuple(a.hierarchy.recode(level).to.astype(np.int64) for level in levels)
         ladders.append(Ladder(maps, of_labels))
-    node = choose(
-        Lattice(ladders),
-        [known[a.name].codes for a in attributes],
-        known.counts,
-        quality=settings.quality([a.name for a in attributes]),
-        epsilon=settings.choice_epsilon,
-        rows=settings.persons.at_most,
-    )
+    quality = settings.quality([a.name for a in attributes])
+    epsilon, rows = settings.choice_epsilon, settings.persons.at_most
+    if isinstance(table, Histogram):
+        known = table.recode({a.name: a.hierarchy.recode(fixed[a.name]) for a in attributes if a.name in fixed})
+        columns = [known[a.name].codes for a in attributes]
+        node = choose(Lattice(ladders), columns, known.counts, quality=quality, epsilon=epsilon, rows=rows)
+    else:  # where they are recoded already
+        node = choose_kept(Lattice(ladders), table, quality=quality, epsilon=epsilon, rows=rows)
     return {a.name: level for a, level in zip(attributes, node, strict=True) if a.name not in fixed}, weights
 
 
 def _weights(
-    table: Histogram, attributes: Sequence[CodedAttribute], settings: CrowdSettings, source: RandomSource
+    table: Histogram | KeptTable, attributes: Sequence[CodedAttribute], settings: CrowdSettings, source: RandomSource
 ) -> tuple[Weigh, dict[str, float] | None]:
     choice, names = settings.choice, [a.name for a in attributes]
     if choice.minimise not in ("loss", "entropy"):
@@ -104,7 +104,12 @@ class NoisyTables:
 
     @classmethod
     def of(
-        cls, table: Histogram, attributes: Sequence[CodedAttribute], epsilon: float, rows: int, source: RandomSource
+        cls,
+        table: Histogram | KeptTable,
+        attributes: Sequence[CodedAttribute],
+        epsilon: float,
+        rows: int,
+        source: RandomSource,
     ) -> NoisyTables:
         """Of all columns together ε-DP, for adding or removing a person with so many rows."""
         scale = math.ceil(Fraction(len(attributes) * rows) / Fraction(epsilon))

@@ -33,7 +33,7 @@ from incrowd.mechanisms.sampled_crowd.stated import (
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.marginals import Crowds
+    from incrowd.marginals import Counted, Crowds
     from incrowd.mechanisms.promises import Promise
     from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
     from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
@@ -43,14 +43,16 @@ if TYPE_CHECKING:
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
     from incrowd.sources.at_least import CrowdsAsked
+    from incrowd.sources.kept import KeptTable
 
+    AnyTable: TypeAlias = Histogram | Crowds | KeptTable
     AnySettled: TypeAlias = CrowdSettled | TreeSettled
     AnyOutcome: TypeAlias = CrowdOutcome | TreeOutcome
     AnyMade: TypeAlias = Made[AnyOutcome, CrowdStatement]
 
 
 class SampledCrowdMechanism(
-    Mechanism[SampledCrowd, "AnySettled", "Histogram | Crowds", "AnyOutcome", CrowdStatedPromise, CrowdStatedMechanism]
+    Mechanism[SampledCrowd, "AnySettled", "AnyTable", "AnyOutcome", CrowdStatedPromise, CrowdStatedMechanism]
 ):
     """Sample, recode, and publish only crowds (Li, Qardaji, Su).
 
@@ -85,7 +87,7 @@ class SampledCrowdMechanism(
     claimed = (
         "that the table published was drawn from the publisher's data as described",
         "that each record was sampled independently with probability beta, from unpredictable bits",
-        "that chosen levels were chosen on the full table with no more than selection_epsilon, and a tree with its rho",
+        "that chosen levels cost no more than selection_epsilon, a chosen policy policy_epsilon, and a tree its rho",
         "that noisy one-way tables, where there are some, are of the full table, with the noise stated",
     )
     in_use = (
@@ -133,10 +135,18 @@ class SampledCrowdMechanism(
 
     def crowds_asked(self, settings: AnySettled) -> CrowdsAsked | None:
         from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, crowds_asked
+        from incrowd.sources.at_least import CrowdsAsked
 
-        return crowds_asked(settings) if isinstance(settings, CrowdSettled) else None
+        return crowds_asked(settings) if isinstance(settings, CrowdSettled) else CrowdsAsked({}, None)
 
-    def prepare_crowds(self, settings: AnySettled, crowds: Crowds) -> Crowds:  # noqa: ARG002 - nothing to choose
+    def prepare_crowds(self, settings: AnySettled, crowds: Crowds | KeptTable) -> Crowds | KeptTable:
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, require_choosable
+        from incrowd.recoding.quality import require_scorable
+
+        if isinstance(settings, CrowdSettled):
+            require_choosable(settings, crowds.total)
+        else:
+            require_scorable(crowds.total)
         return crowds
 
     def spending(self, settings: AnySettled) -> Promise:
@@ -145,11 +155,11 @@ class SampledCrowdMechanism(
 
         return spending(settings) if isinstance(settings, CrowdSettled) else trees.spending(settings)
 
-    def concerns(self, settings: AnySettled, table: Histogram) -> Iterable[Concern]:
-        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+    def concerns(self, settings: AnySettled, table: Counted) -> Iterable[Concern]:
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled, concerns
         from incrowd.mechanisms.sampled_crowd.tree import settle as trees
 
-        return () if isinstance(settings, CrowdSettled) else trees.concerns(settings, table)
+        return concerns(settings, table) if isinstance(settings, CrowdSettled) else trees.concerns(settings, table)
 
     def in_short(self, settings: AnySettled) -> str:
         return f"k = {number(settings.crowd.k)}, β = {number(settings.crowd.beta, 3)}"
@@ -159,7 +169,7 @@ class SampledCrowdMechanism(
 
         return together_of(settings.crowd, copies)
 
-    def draw(self, settings: AnySettled, prepared: Histogram | Crowds, source: RandomSource) -> AnyMade:
+    def draw(self, settings: AnySettled, prepared: AnyTable, source: RandomSource) -> AnyMade:
         from incrowd.marginals import Crowds
         from incrowd.mechanisms.sampled_crowd.draw import draw
         from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
@@ -187,6 +197,9 @@ class SampledCrowdMechanism(
         from incrowd.mechanisms.sampled_crowd.tree import state as trees
 
         return trees.settled_again(certificate) if _is_tree(certificate) else state.settled_again(certificate)
+
+    def labels_known(self, section: SampledCrowd) -> bool:
+        return section.recoding == "lattice"
 
     def beside_names(self, certificate: CrowdCertificate) -> Sequence[str]:
         from incrowd.mechanisms.sampled_crowd import state
@@ -267,12 +280,20 @@ class SampledCrowdMechanism(
         return {"report.html": page}
 
     def internal_crowds(
-        self, policy: Policy, settings: AnySettled, crowds: Crowds, made: AnyMade, *, void: str | None
+        self, policy: Policy, settings: AnySettled, crowds: Crowds | KeptTable, made: AnyMade, *, void: str | None
     ) -> dict[str, bytes]:
+        del crowds  # the outcome has what is known of them
         from incrowd.mechanisms.sampled_crowd.crowds_page import internal_report
         from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
+        from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
+        from incrowd.mechanisms.sampled_crowd.tree import report as trees
+        from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 
-        return {"report.html": internal_report(policy, settings.crowd, crowds, made.having(CrowdOutcome), void=void)}
+        if isinstance(settings, CrowdSettled):
+            page = internal_report(policy, settings.crowd, made.having(CrowdOutcome), void=void)
+        else:
+            page = trees.internal_report(policy, (), settings, None, made.having(TreeOutcome), void=void)
+        return {"report.html": page}
 
 
 def _is_tree(certificate: CrowdCertificate) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from incrowd.core.display import Showable
 from incrowd.core.errors import ParameterError
 from incrowd.core.numbers import as_given, number, number_up
 from incrowd.mechanisms.planner import Planned, PlanTable
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.sampled_crowd.tree.plan import TreePlan
 
 
-@dataclass(frozen=True)
-class Amplification:
+@dataclass(frozen=True, repr=False)
+class Amplification(Showable):
     """What an (ε,δ) promise at one sampling rate becomes at a lower one (add/remove)."""
 
     epsilon: float
@@ -31,7 +32,6 @@ class Amplification:
     relation: Relation = Relation.ADD_REMOVE
 
     def chart(self) -> str:
-        """Its trade-off as an SVG document."""
         return draw_amplification(self)
 
 
@@ -113,15 +113,16 @@ def planned_crowd(
 ) -> Planned:
     """Three of ε, δ, k and β give the fourth; or what a tree costs."""
     if tree or choice_rho is not None:
-        if epsilon is None or delta is None or k is not None or selection_epsilon or rows_per_person != 1:
+        if epsilon is None or delta is None or k is not None or selection_epsilon:
             raise ParameterError(
-                "A tree goes with epsilon and delta, and with beta and choice_rho, no other.",
+                "A tree goes with epsilon and delta, and with beta, choice_rho and rows per person, no other.",
                 code="parameter-combination",
                 remedy="Leave the other options out.",
             )
         from incrowd.mechanisms.sampled_crowd.tree.plan import plan_tree
 
-        return _tree(plan_tree(epsilon=epsilon, delta=delta, beta=beta, rho=choice_rho))
+        rows = rows_per_person
+        return _tree(plan_tree(epsilon=epsilon, delta=delta, beta=beta, rho=choice_rho, rows_per_person=rows))
     plan = plan_crowd(
         epsilon=epsilon,
         delta=delta,

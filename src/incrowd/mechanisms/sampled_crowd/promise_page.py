@@ -11,12 +11,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from incrowd.core.numbers import as_given, grown_float, number, percent_down, percent_up
+from incrowd.histogram import Histogram
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.plan import draw_crowd
 from incrowd.mechanisms.sampled_crowd.section import Minimised
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd
-from incrowd.reports.page import Content, figure, formula, heading, paragraph, points, table, tag
+from incrowd.reports.page import Content, Fact, figure, formula, heading, paragraph, points, table, tag
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 from incrowd.theory import crowd
 from incrowd.theory._binomial import tail
@@ -24,6 +25,7 @@ from incrowd.theory._numbers import round_up
 
 Curve = Sequence[tuple[float, float]]
 
+LEARNT = "What is true of most people like you can be concluded of you, with your record or without it."
 _FEARED = (0.001, 0.01, 0.1, 0.5, 0.9)
 _POINTS = 24
 _LOOKED_FOR: Mapping[Minimised, str] = {
@@ -68,15 +70,26 @@ def guess(promises: Curve) -> float:
     return min(1.0, *((1 + d * math.exp(-e)) / (1 + math.exp(-e)) for e, d in promises))
 
 
-def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
+def crowd_facts(settings: CrowdSettings, published: Histogram, shown: Fact) -> list[Fact]:
+    """The numbers to see first; `shown` says what the records are in."""
+    one = "person" if settings.persons.several else "record"
+    return [
+        Fact("records", number(published.total), "published"),
+        shown,
+        Fact("k", number(settings.k), "records in the smallest crowd"),
+        Fact("ε", number(settings.epsilon), f"how much one {one} matters"),
+        Fact("δ", number(settings.delta), "a probability on top of that"),
+        Fact("β", number(settings.beta), "the sampling rate"),
+    ]
+
+
+def promise(settings: CrowdSettings) -> list[Content]:
     """The section on what is promised."""
     e, d = settings.epsilon, settings.delta
     factor = _up(grown_float(e), 3)
     data = "the population's data" if settings.already_sampled else "the data"
     whole, stated, several = curve(settings), [(e, d)], settings.persons.several
-    record, more = ("rows", "the rows of one more person") if several else ("record", "one record more")
-    more += f", {settings.persons.at_most:,} at most" if several else ""
-    others, yours = ("everyone else’s rows", "yours are") if several else ("every other record", "yours is")
+    record, yours = ("rows", "yours are") if several else ("record", "yours is")
     rows = [
         [
             share(p),
@@ -91,20 +104,9 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
             f"consequence is at most {factor} times what it would be without that person’s {record} in {data}, plus "
             f"{number(d)}. The same holds the other way round."
         ),
-        formula(
-            "P[M(D) ∈ S] ≤ e", tag("sup", "ε"), " · P[M(D′) ∈ S] + δ", tag("br"), f"ε = {number(e)},  δ = {number(d)}"
-        ),
-        paragraph(
-            "M is the making of this release, S any set of releases, and D and D′ are any two tables of which one is "
-            f"the other with {more} (“add/remove”). This is (ε, δ)-differential privacy. It holds against "
-            f"people who know {others}, know exactly how the release was made, and have any other information "
-            "and any amount of time."
-        ),
-        heading("What that means for one person"),
         paragraph(
             "Think of something that you would not like to happen because of this release: an offer refused, a secret "
-            f"guessed. If it would come about with the probability on the left without your {record}, then with your "
-            f"{record} its probability stays within these bounds:"
+            f"guessed. Its probability without your {record} is on the left; with your {record} it stays within:"
         ),
         table(
             f"How much your {record} can change what happens",
@@ -115,10 +117,39 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
         paragraph(
             f"Someone who knows all other {'rows' if several else 'records'}, and for whom a fair coin has decided "
             f"whether {yours} among the data, guesses right with probability "
-            f"{percent_up(guess(whole))} at most; without the release it is 50%. "
-            "The policy promises one point of a curve; the last column and this number use all of it."
+            f"{percent_up(guess(whole))} at most; without the release it is 50%."
         ),
-        heading("Why it holds"),
+        heading("What is not promised"),
+        points(
+            [
+                LEARNT,
+                f"Of a family of g {'people' if several else 'records'} it is weaker: g · ε and a larger δ.",
+                *_limited(settings),
+                "Other releases about the same people add up; the publisher’s ledger keeps account of them.",
+                "Rare combinations are missing on purpose.",
+            ]
+        ),
+    ]
+
+
+def why(settings: CrowdSettings) -> list[Content]:
+    """The section on why it holds: the definition, what was done, and the curves behind it."""
+    several = settings.persons.several
+    more = f"the rows of one more person, {settings.persons.at_most:,} at most" if several else "one record more"
+    others = "everyone else’s rows" if several else "every other record"
+    return [
+        formula(
+            "P[M(D) ∈ S] ≤ e",
+            tag("sup", "ε"),
+            " · P[M(D′) ∈ S] + δ",
+            tag("br"),
+            f"ε = {number(settings.epsilon)},  δ = {number(settings.delta)}",
+        ),
+        paragraph(
+            "M makes the release, S is any set of releases, and D and D′ are any two tables of which one is "
+            f"the other with {more} (“add/remove”). This is (ε, δ)-differential privacy, and holds against "
+            f"whoever knows {others} and exactly how the release was made."
+        ),
         points(
             [
                 (
@@ -134,33 +165,12 @@ def promise(settings: CrowdSettings, grounds: str) -> list[Content]:
                 *_totals_point(settings),
                 (
                     f"A combination of values was published only if at least k = {number(settings.k)} sampled records "
-                    "share it. All others were left out, and how many they are is published nowhere."
+                    "share it. How many others there were is published nowhere."
                 ),
                 _delta_point(settings),
-                ("In the words of the certificate: ", tag("q", grounds)),
             ]
         ),
-        heading("What is not promised"),
-        points(
-            [
-                (
-                    "That nothing can be learnt about you. If the release shows that most people like you have "
-                    "something in common, others may conclude it of you, too, and could without your record."
-                ),
-                (
-                    f"Anything about several {'people' if several else 'records'} at once. "
-                    f"{'' if several else 'One record is one person: '}"
-                    f"{'Of' if several else 'of'} a family of g the promise is weaker, with g · ε in place of ε and a "
-                    "larger δ."
-                ),
-                *_limited(settings),
-                (
-                    "Anything about other releases. What else is published about the same people adds to what is "
-                    "revealed; the publisher’s ledger keeps account of that for one data set."
-                ),
-                "That everything is there. Rare combinations are missing on purpose.",
-            ]
-        ),
+        *_trade_off(settings),
     ]
 
 
@@ -190,6 +200,11 @@ def _levels_point(settings: CrowdSettings) -> str:
             "How coarsely each column is shown was chosen on the full table by a randomised procedure that spent "
             f"ε₁ = {number(settings.selection_epsilon)} of ε; the sampling came after it and independently of it. "
             f"{_LOOKED_FOR[settings.choice.minimise]}"
+        )
+    if settings.policy_epsilon:
+        return (
+            "Columns, levels, β and k were chosen among several by a randomised procedure on the full table that spent "
+            f"{number(settings.policy_epsilon)} of ε; the sampling came after it and independently of it."
         )
     return "How coarsely each column is shown was fixed beforehand, without looking at the table."
 
@@ -227,8 +242,8 @@ def _delta_point(settings: CrowdSettings) -> str:
     return f"{said} Theorem 5 of Li, Qardaji and Su bounds it by {number(paper.delta, 3)}{needed}."
 
 
-def trade_off(settings: CrowdSettings) -> list[Content]:
-    """The section with the curves behind the promise."""
+def _trade_off(settings: CrowdSettings) -> list[Content]:
+    """The curves behind the promise."""
     plan = crowd.CrowdPlan(
         settings.epsilon,
         settings.delta,
@@ -240,9 +255,10 @@ def trade_off(settings: CrowdSettings) -> list[Content]:
     )
     likely = hidden_at_most(settings.k, settings.beta)
     return [
+        heading("The trade-off"),
         paragraph(
-            "ε and δ are one point of a curve: a promise with a larger ε fails with a smaller probability δ. A smaller "
-            "sampling rate or larger crowds move the whole curve down, and cost information."
+            "ε and δ are one point of a curve. A smaller sampling rate or larger crowds move the whole curve down, and "
+            "cost information."
         ),
         figure(
             draw_crowd(plan, settings.delta_at),

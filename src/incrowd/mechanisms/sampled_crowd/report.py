@@ -6,7 +6,6 @@ sample are not even passed to it.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,31 +18,19 @@ from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
-from incrowd.mechanisms.sampled_crowd.promise_page import promise, trade_off
+from incrowd.mechanisms.sampled_crowd.promise_page import crowd_facts, promise, why
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
-from incrowd.mechanisms.tables import table_name
+from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
 from incrowd.reports.bars import distribution, largest
-from incrowd.reports.frame import how_to_verify, internal_page, looks, premises, public_page
-from incrowd.reports.page import (
-    Content,
-    Fact,
-    Html,
-    PageSection,
-    code,
-    heading,
-    label,
-    listing,
-    paragraph,
-    points,
-    table,
-    tag,
-)
+from incrowd.reports.frame import Use, cards, internal_page, level_in_words, looks, public_page, records_table
+from incrowd.reports.page import Content, Fact, PageSection, code, heading, label, paragraph, points, table, tag
 
 TITLE = "A table, published in crowds"
+GIVES_AWAY = "with the size of the sample or the number of suppressed records alone, the promise would be broken."
 _SUPPRESSED = 12
 
 
@@ -63,42 +50,30 @@ def public_report(
     if len(published) and int(published.counts.min()) < settings.k:
         raise InternalError("a report was asked for on a release with too small a crowd")
     output = policy.release.output if policy.release else "parquet"
-    grounds = statement.promise.grounds
-    sections = [
-        PageSection("promise", "What is promised", tuple(promise(settings, grounds))),
-        PageSection("trade-off", "The trade-off", tuple(trade_off(settings))),
-        PageSection("release", "What the release looks like", tuple(_looks(settled, published, statement))),
-        *_totals(publication),
-        PageSection("use", "How to use it", tuple(_use(settings, published, output))),
-        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
-    ]
-    facts = [
-        Fact(
-            "ε",
-            number(settings.epsilon),
-            "how much one person can matter" if settings.persons.several else "how much one record can matter",
-        ),
-        Fact("δ", number(settings.delta), "a probability on top of that"),
-        Fact("k", number(settings.k), "the smallest crowd"),
-        Fact("β", number(settings.beta), "the sampling rate"),
-        Fact("records", number(published.total), "published"),
-        Fact("crowds", number(len(published)), "that share all values"),
-    ]
-    return public_page(policy, TITLE, _lead(settings), facts, sections, void=void)
+    return public_page(
+        policy,
+        TITLE,
+        _lead(settings),
+        crowd_facts(settings, published, Fact("crowds", number(len(published)), "that share all values")),
+        data=[
+            PageSection("release", "What the release looks like", tuple(_looks(settled, published, statement))),
+            *_totals(publication),
+        ],
+        promise=promise(settings),
+        use=_use(settings, published, output),
+        why=why(settings),
+        grounds=statement.promise.grounds,
+        assumptions=statement.assumptions,
+        void=void,
+    )
 
 
 def _lead(settings: CrowdSettings) -> str:
     drawn = "came into the data by chance" if settings.already_sampled else "was drawn at random from the data"
     company = f" and shares all published values with at least {count(settings.k - 1, 'other', 'others')}"
     if settings.persons.several:
-        return (
-            f"Every row of this table {drawn}{company}. A person has {settings.persons.at_most:,} rows at most. This "
-            "page says what that promises to the people in it, and how to work with it."
-        )
-    return (
-        f"Every row of this table is one person who {drawn}{company if settings.k > 1 else ''}. This page says what "
-        "that promises to the people in it, and how to work with it."
-    )
+        return f"Every row of this table {drawn}{company}. A person has {settings.persons.at_most:,} rows at most."
+    return f"Every row of this table is one person who {drawn}{company if settings.k > 1 else ''}."
 
 
 def _looks(settled: CrowdSettled, published: Histogram, statement: CrowdStatement) -> list[Content]:
@@ -108,7 +83,8 @@ def _looks(settled: CrowdSettled, published: Histogram, statement: CrowdStatemen
     def shown(name: str) -> str:
         level = statement.mechanism.levels[name]
         chosen = name in statement.mechanism.levels_chosen
-        return _shown(level, len(published[name].labels), chosen=chosen)
+        how = level_in_words(level, len(published[name].labels))
+        return f"{how}, {'chosen privately' if chosen else 'fixed beforehand'}"
 
     note = "A value that is shown as never occurring may be absent from the data, or too rare to be published."
     return [*looks(published, shown, note), *_counted(statement)]
@@ -150,12 +126,7 @@ def _totals(publication: Publication) -> list[PageSection]:
         code("incrowd estimate"),
         " fits its estimates to them.",
     )
-    return [PageSection("totals", "How many there are", (said, tag("div", tables, class_="cards")))]
-
-
-def _shown(level: int, labels: int, *, chosen: bool) -> str:
-    how = "as it is" if level == 0 else "all alike" if labels == 1 else f"coarser (level {level})"
-    return f"{how}, {'chosen privately' if chosen else 'fixed beforehand'}"
+    return [PageSection("totals", "How many there are", (said, cards(tables)))]
 
 
 def _empty(settings: CrowdSettings) -> list[Content]:
@@ -195,65 +166,39 @@ def _empty(settings: CrowdSettings) -> list[Content]:
     ]
 
 
-def _use(settings: CrowdSettings, published: Histogram, output: str) -> list[Content]:
-    beta = repr(settings.beta)
-    likely = hidden_at_most(settings.k, settings.beta)
-    if not len(published):
-        return [
-            paragraph("There is nothing to be used. That it is what it claims to be can be checked:"),
-            _how_to_verify(),
-        ]
-    of = settings.persons.estimated
-    whole = "population" if settings.already_sampled else "original table"
-    # The command takes names apart at commas.
-    names = sorted(published.names, key=lambda name: "," in name)[:2]
-    by = shlex.quote(",".join(names))
-    read = (
-        f'pd.read_csv("{table_name(output)}", dtype=str, keep_default_na=False, na_values=[""], skip_blank_lines=False)'
-        if output == "csv"
-        else f'pd.read_parquet("{table_name(output)}")'
-    )
-    return [
-        points(
-            [
-                (
-                    tag("b", "Give every row the weight 1/β."),
-                    (
-                        f" A row stands for 1/{number(settings.beta, 6)} ≈ {number(1 / settings.beta)} {of} of the "
-                        f"{whole}, a crowd of n rows for about n/β, with a standard error of about √(n(1−β))/β."
-                    ),
-                ),
-                (
-                    tag("b", "Expect small crowds to be missing."),
-                    (
-                        f" What was not published was shared by fewer than about {likely:,} {of} (with a probability "
-                        "of 95%). Totals over many small crowds come out too small, rare values rarer than they are."
-                    ),
-                ),
-                (
-                    tag("b", "Rows have no order and no identity."),
-                    " They are sorted by their values; nothing links them to the rows of the original table.",
-                ),
-            ]
-        ),
-        heading("Estimates with standard errors"),
-        listing(f"incrowd estimate FOLDER --by {by}"),
-        heading("In Python"),
-        listing(
-            "import pandas as pd\n\n"
-            f"release = {read}\n"
-            f"{of} = release.groupby({names!r}, dropna=False).size() / {beta}\n"
-            f"print({of}.round())"
-        ),
-        heading("Check it"),
-        _how_to_verify(),
-    ]
-
-
-def _how_to_verify() -> Html:
-    return how_to_verify(
+def _use(settings: CrowdSettings, published: Histogram, output: str) -> Use:
+    verifying = (
         "It recounts every crowd, derives ε and δ once more from k and β, and compares every file, this page included, "
         "with the certificate. It cannot see how the sample was drawn: that is taken on the publisher’s word."
+    )
+    if not len(published):
+        return Use((), (), verifying)
+    likely, of = hidden_at_most(settings.k, settings.beta), settings.persons.estimated
+    whole = "population" if settings.already_sampled else "original table"
+    names = sorted(published.names, key=lambda name: "," in name)[:2]
+    return Use(
+        [
+            (
+                tag("b", "Give every row the weight 1/β."),
+                (
+                    f" A row stands for 1/{number(settings.beta, 6)} ≈ {number(1 / settings.beta)} {of} of the "
+                    f"{whole}, a crowd of n rows for about n/β, with a standard error of about √(n(1−β))/β."
+                ),
+            ),
+            (
+                tag("b", "Expect small crowds to be missing."),
+                (
+                    f" What was not published was shared by fewer than about {likely:,} {of} (with a probability "
+                    "of 95%). Totals over many small crowds come out too small, rare values rarer than they are."
+                ),
+            ),
+        ],
+        names,
+        verifying,
+        python="import pandas as pd\n\n"
+        f"release = {read_code(output)}\n"
+        f"{of} = release.groupby({names!r}, dropna=False).size() / {settings.beta!r}\n"
+        f"print({of}.round())",
     )
 
 
@@ -289,7 +234,6 @@ def internal_report(
         made.outcome.recoded,
     )
     sections = [
-        PageSection("rules", "What this page is for", tuple(rules())),
         PageSection("numbers", "What became of the records", tuple(_numbers(c, settings))),
         PageSection("loss", "How much information is left", tuple(comparison.measures(c, settings.k))),
         PageSection("columns", "Each column, before and after", tuple(comparison.columns(c, attributes, made.levels))),
@@ -302,45 +246,20 @@ def internal_report(
         Fact("published", number(c.published.total), f"{_of(c.published.total, c.sample.total)} of the sample"),
         Fact("suppressed", number(c.suppressed), f"{_of(c.suppressed, c.sample.total)} of the sample"),
     ]
-    lead = (
-        "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise "
-        "covers them."
-    )
-    return internal_page(policy, TITLE, lead, facts, sections, void=void)
-
-
-def rules() -> list[Content]:
-    """What the publisher's own report is for."""
-    return [
-        points(
-            [
-                (
-                    "Nothing on this page may be published, quoted or shown to people who may not see the table. With "
-                    "the size of the sample or the number of suppressed records alone, the promise would be broken."
-                ),
-                (
-                    "It helps to judge whether the release is worth publishing. A release that is not published has "
-                    "been paid for all the same: the ledger counts it."
-                ),
-                (
-                    "A policy that is changed because of what stands here has been made by looking at the table, and "
-                    "no theorem covers that. Let the levels be chosen privately, or learn from last year’s table."
-                ),
-            ]
-        )
-    ]
+    return internal_page(policy, TITLE, facts, sections, gives_away=GIVES_AWAY, void=void)
 
 
 def _numbers(c: Comparison, settings: CrowdSettings) -> list[Content]:
-    raw, steps = c.before.total, []
-    steps.append(("records in the table", c.before.total, len(c.recoded)))
-    steps.append(("sampled", c.sample.total, len(c.sample)))
-    steps.append(("published", c.published.total, len(c.published)))
-    steps.append(("suppressed after sampling", c.suppressed, len(c.sample) - len(c.published)))
-    rows = [[name, number(records), percent(records / raw), number(crowds)] for name, records, crowds in steps]
-    expected = "" if settings.already_sampled else f" On average {number(round(settings.beta * raw))} would be sampled."
+    steps = [
+        ("records in the table", c.before.total, len(c.recoded)),
+        ("sampled", c.sample.total, len(c.sample)),
+        ("published", c.published.total, len(c.published)),
+        ("suppressed after sampling", c.suppressed, len(c.sample) - len(c.published)),
+    ]
+    mean = number(round(settings.beta * c.before.total))
+    expected = "" if settings.already_sampled else f" On average {mean} would be sampled."
     return [
-        table("Records and crowds", ["", "records", "of the table", "crowds"], rows, numbers=(1, 2, 3)),
+        records_table("Records and crowds", steps, "crowds"),
         paragraph(
             "Crowds are combinations of values as the release shows them. "
             + (

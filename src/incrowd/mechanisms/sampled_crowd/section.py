@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -16,8 +17,8 @@ from pydantic import (
 
 from incrowd.policy.attributes import Attribute
 from incrowd.policy.fields import Finding, NamedFile, Section, Text, listed
-from incrowd.policy.reading import Place
 from incrowd.policy.release import ReleaseSection
+from incrowd.policy.texts import Place
 
 _OF_TREES = ("splits", "score", "choice_rho", "mapping")
 _OF_CHOICES = ("minimise", "workload", "target", "importance")
@@ -52,15 +53,27 @@ class SampledCrowd(ReleaseSection):
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"mapping": MappingFile, "totals": Totals}
     CHOOSING: ClassVar[tuple[str, ...]] = ("selection_epsilon", *_OF_CHOICES)
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        "flat": "a tree has no one set of labels per column: every path would pay for every cut, or sets that overlap "
+        "be merged until columns collapse; 'recoding: lattice' has one set of labels per column"
+    }
 
     mechanism: Literal["sampled_crowd"] = Field(description="The method.")
-    epsilon: float = Field(gt=0, allow_inf_nan=False, description="The promise, selection_epsilon and totals included.")
+    epsilon: float = Field(
+        gt=0, allow_inf_nan=False, description="The promise: selection_epsilon, policy_epsilon and totals included."
+    )
     delta: float = Field(gt=0, lt=1, description="The probability with which the promise may fail.")
     selection_epsilon: float = Field(
         default=0.0,
         ge=0,
         allow_inf_nan=False,
         description="The part of epsilon that pays for choosing levels not fixed.",
+    )
+    policy_epsilon: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="The part of epsilon that a private choice of this policy has cost (`incrowd advise --privately`).",
     )
     minimise: Minimised = Field(
         default="loss", description="What the private choice of levels keeps low; its sensitivity is proved for each."
@@ -104,7 +117,8 @@ class SampledCrowd(ReleaseSection):
         default=None,
         gt=0,
         le=10,
-        description="For a tree: what the choice costs, in zero-concentrated differential privacy; found if not given.",
+        description="For a tree: what the choice costs a person, in zero-concentrated differential privacy; found if "
+        "not given.",
     )
     mapping: Annotated[MappingFile | None, BeforeValidator(_named)] = Field(
         default=None, description="For a tree: the mapping of an earlier release, to be used as it is."
@@ -121,8 +135,7 @@ class SampledCrowd(ReleaseSection):
             silent = {key for key in _OF_CHOICES if key != "importance"}
         else:
             silent = {"recoding", *_OF_TREES} | {key for key in _OF_CHOICES if not self._says(key)}
-        if self.totals is None:
-            silent.add("totals")
+        silent |= {key for key in ("totals", "policy_epsilon") if not self._says(key)}
         return {key: item for key, item in content.items() if key not in silent}
 
     def _says(self, key: str) -> bool:
@@ -130,12 +143,16 @@ class SampledCrowd(ReleaseSection):
         usual = type(self).model_fields[key].get_default(call_default_factory=True)
         return bool(getattr(self, key) != usual)
 
+    @property
+    def beside(self) -> tuple[float, float, float]:
+        """What of epsilon was or is spent beside the crowds: on the policy, its levels, and one-way tables."""
+        return self.policy_epsilon, self.selection_epsilon, 0.0 if self.totals is None else self.totals.epsilon
+
     def files(self) -> dict[Place, MappingFile]:
         """The mapping that is used again."""
         return {} if self.mapping is None else {("mapping",): self.mapping}
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
-        """What does not go together, within the release or with the attributes that it publishes."""
         if self.recoding == "tree":
             return self._unfit_tree(attributes)
         findings: list[Finding] = [
@@ -147,11 +164,16 @@ class SampledCrowd(ReleaseSection):
         here = ("release", "selection_epsilon")
         if self.selection_epsilon >= self.epsilon:
             findings.append((here, "is part of epsilon and must be smaller"))
-        elif self.totals is not None and self.selection_epsilon + self.totals.epsilon >= self.epsilon:
+        elif self.selection_epsilon + self.policy_epsilon >= self.epsilon:
+            findings.append((("release", "policy_epsilon"), "leaves nothing of epsilon to the release"))
+        elif self.totals is not None and math.fsum(self.beside) >= self.epsilon:
             findings.append((("release", "totals", "epsilon"), "leaves nothing of epsilon to the crowds"))
         if self.totals is not None and self.already_sampled:
             # What is promised of a crowd does not add up with any other answer about the same sample.
             findings.append((("release", "totals"), "nothing can be promised for counts of the sample itself"))
+        if self.already_sampled and self.policy_epsilon:
+            # What was chosen on the sample and its crowds are answers about the same sample.
+            findings.append((("release", "policy_epsilon"), "nothing can be promised for a choice made on the sample"))
         if self.already_sampled and self.selection_epsilon:
             # Choosing g on the sample is unsound: the crowds are then no longer an independent sample.
             findings.append((here, "nothing can be promised for a choice made on the sample itself; fix every level"))
@@ -200,6 +222,8 @@ class SampledCrowd(ReleaseSection):
         findings: list[Finding] = []
         if self.totals is not None:
             findings.append((("release", "totals"), "a tree has one-way tables of its own; leave it out"))
+        if self.policy_epsilon:
+            findings.append((("release", "policy_epsilon"), "a policy with a tree is never chosen privately"))
         if self.selection_epsilon:
             findings.append((("release", "selection_epsilon"), "a tree has a share of its own: 'choice_rho'"))
         findings += [

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache, cached_property
 
+import numpy as np
+
 from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, PolicyError, UnreachableError
-from incrowd.core.numbers import as_given, number
+from incrowd.core.numbers import as_given, count, number
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.mechanisms import promises
-from incrowd.mechanisms.base import (
-    Tell,
-    fixed_levels,
-)
+from incrowd.mechanisms.base import Concern, Tell, fixed_levels
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import Minimised, SampledCrowd
 from incrowd.policy import Policy
@@ -27,6 +27,8 @@ from incrowd.theory._groups import float_above
 from incrowd.theory.views import LaplaceStep
 
 LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
+_FEWEST_OF = 20  # one of so many sampled records, at least, should be in a crowd that is published
+_FORETOLD = 1 << 17  # cells; to recode many more would take long beside the release itself
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,7 @@ class CrowdSettings:
     persons: Persons = field(default_factory=Persons)
     totals_epsilon: float = 0.0
     choice: LevelChoice = field(default_factory=LevelChoice)
+    policy_epsilon: float = 0.0
 
     @property
     def tables_epsilon(self) -> float:
@@ -101,13 +104,20 @@ class CrowdSettings:
 
     @property
     def crowd_epsilon(self) -> float:
-        """ε₂: what is left for the crowd after the choice and the one-way tables, rounded down."""
-        return crowd.left_after(crowd.left_after(self.epsilon, self.selection_epsilon), self.totals_epsilon)
+        """ε₂: what is left for the crowd after the choices and the one-way tables, rounded down."""
+        return left_for_crowd(self.epsilon, (self.policy_epsilon, self.selection_epsilon, self.totals_epsilon))
+
+    @property
+    def charged_epsilon(self) -> float:
+        """What the release spends on its choice and its one-way tables, rounded up."""
+        return float_above(Fraction(self.selection_epsilon) + Fraction(self.totals_epsilon))
 
     @property
     def beside_epsilon(self) -> float:
-        """What choice and one-way tables cost together, rounded up."""
-        return float_above(Fraction(self.selection_epsilon) + Fraction(self.totals_epsilon))
+        """The same with what the choice of the policy has cost before."""
+        return float_above(
+            Fraction(self.policy_epsilon) + Fraction(self.selection_epsilon) + Fraction(self.totals_epsilon)
+        )
 
     def totals_noise(self, columns: int) -> LaplaceStep:
         """The noise in the counts of so many one-way tables: a person changes each of them by m rows at most."""
@@ -133,6 +143,13 @@ class CrowdSettings:
         return self.exact_delta <= self.delta
 
 
+def left_for_crowd(epsilon: float, beside: Sequence[float]) -> float:
+    """What is left of ε when these parts are spent, rounded down."""
+    for part in beside:
+        epsilon = crowd.left_after(epsilon, part)
+    return epsilon
+
+
 def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSettings:
     """Fill in what the policy leaves open: k, β or both.
 
@@ -150,8 +167,8 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
             "2**-64 at least.",
             code="parameter-range",
         )
-    spent, totals = release.selection_epsilon, 0.0 if release.totals is None else release.totals.epsilon
-    left = crowd.left_after(crowd.left_after(release.epsilon, spent), totals)
+    policy, spent, totals = release.beside
+    left = left_for_crowd(release.epsilon, release.beside)
     k, beta, persons = release.k, release.beta, persons or Persons()
     rows = crowd.require_rows(persons.at_most)
     if k is None and beta is None and release.crowd_of_interest is not None:
@@ -165,7 +182,7 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
     if k is None or beta is None:
         raise InternalError("a release was left without k or beta")
     settings = CrowdSettings(release.epsilon, release.delta, spent, k, beta, release.already_sampled, persons, totals)
-    settings = replace(settings, choice=LevelChoice.of(release))
+    settings = replace(settings, choice=LevelChoice.of(release), policy_epsilon=policy)
     if not settings.kept:
         needed = crowd.smallest_k(left, release.delta, beta, rows)
         raise GuaranteeError(
@@ -244,23 +261,50 @@ def require_limited_before_sampling(release: SampledCrowd, policy: Policy) -> No
 
 
 def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[CrowdSettled, Histogram]:  # noqa: ARG001
-    """A table that is too large for a private choice is refused here, before the budget is charged."""
-    if settings.chosen:
-        settings.crowd.quality(table.names).require_scorable(table.total)
+    """Nothing is left to be settled."""
+    require_choosable(settings, table.total)
     return settings, table
 
 
-def crowds_asked(settings: CrowdSettled) -> CrowdsAsked | None:
-    """The cells of k records or more, at the levels that the policy fixes; None if some are left to be chosen."""
+def require_choosable(settings: CrowdSettled, records: int) -> None:
+    """Refuse a table that is too large for a private choice, before the budget is charged."""
     if settings.chosen:
-        return None
-    recodes = {a.name: a.hierarchy.recode(settings.fixed[a.name]) for a in settings.attributes}
-    return CrowdsAsked(recodes, settings.crowd.k)
+        settings.crowd.quality([a.name for a in settings.attributes]).require_scorable(records)
+
+
+def crowds_asked(settings: CrowdSettled) -> CrowdsAsked:
+    """The cells of k records or more, at the levels that the policy fixes, if nothing is left to be chosen."""
+    fixed = settings.fixed
+    recodes = {a.name: a.hierarchy.recode(fixed[a.name]) for a in settings.attributes if a.name in fixed}
+    return CrowdsAsked(recodes, None if settings.chosen else settings.crowd.k)
 
 
 def spending(settings: CrowdSettled) -> promises.CrowdPromise:
-    """One sampled crowd, with what the choice of levels and the one-way tables cost."""
+    """One sampled crowd, with what the choice of levels and the one-way tables cost; that of the policy was charged."""
     crowd = settings.crowd
     return promises.CrowdPromise(
-        crowd.k, crowd.beta, crowd.beside_epsilon, crowd.delta, rows_per_person=crowd.persons.at_most
+        crowd.k, crowd.beta, crowd.charged_epsilon, crowd.delta, rows_per_person=crowd.persons.at_most
     )
+
+
+def concerns(settings: CrowdSettled, table: Counted) -> Iterator[Concern]:
+    """Fixed levels at which hardly any group is large enough to be published."""
+    if settings.chosen or not isinstance(table, Histogram) or len(table) > _FORETOLD:
+        return
+    k, beta = settings.crowd.k, settings.crowd.beta
+    coarse = table.recode({a.name: a.hierarchy.recode(settings.fixed[a.name]) for a in settings.attributes})
+    sizes = zip(*np.unique(coarse.counts, return_counts=True), strict=True)
+    if settings.crowd.already_sampled:
+        expected, sampled = float(coarse.counts[coarse.counts >= k].sum()), float(table.total)
+    else:
+        expected = math.fsum(int(size) * int(often) * crowd.survival(int(size), k, beta) for size, often in sizes)
+        sampled = beta * table.total
+    if expected * _FEWEST_OF < sampled:
+        about = "none" if expected < 1 else f"about {count(round(expected), 'record', 'records')}"
+        yield Concern(
+            "few-people",
+            None,
+            f"Of about {count(round(sampled), 'record', 'records')} in the sample {about} would be published: groups "
+            f"of fewer than k = {k} are not. Show columns more coarsely, leave some out, or set selection_epsilon to "
+            "have levels chosen; `incrowd advise POLICY` says what would help.",
+        )

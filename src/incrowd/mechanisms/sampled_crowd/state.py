@@ -53,14 +53,20 @@ def state(
         notion="(epsilon, delta)-differential privacy",
         epsilon=settings.epsilon,
         delta=settings.delta,
-        relation=f"add/remove {settings.persons.one}" if settings.persons.several else "add/remove",
+        relation=relation(settings),
         in_words=in_words(settings),
-        grounds=grounds(chosen=bool(chosen), several=settings.persons.several, totals=bool(settings.totals_epsilon)),
+        grounds=grounds(
+            chosen=bool(chosen),
+            several=settings.persons.several,
+            totals=bool(settings.totals_epsilon),
+            policy=bool(settings.policy_epsilon),
+        ),
     )
     mechanism = CrowdStatedMechanism(
         k=settings.k,
         beta=settings.beta,
         selection_epsilon=settings.selection_epsilon,
+        policy_epsilon=settings.policy_epsilon or None,
         exact_delta=settings.exact_delta,
         already_sampled=settings.already_sampled,
         levels=dict(levels),
@@ -86,12 +92,12 @@ def _choice(settings: CrowdSettings, weights: Mapping[str, float] | None) -> Cro
 
 
 def together_of(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
-    """Promises about fresh samples add up."""
+    """Promises about fresh samples add up; the policy was chosen once for all of them."""
     if copies == 1:
         return None
     return CrowdTogether(
         copies=copies,
-        epsilon=float_above(copies * Fraction(settings.epsilon)),
+        epsilon=float_above(copies * Fraction(settings.epsilon) - (copies - 1) * Fraction(settings.policy_epsilon)),
         delta=min(1.0, float_above(copies * Fraction(settings.delta))),
         in_words=(
             f"This is one of {copies} independent releases of the same table. Who has all of them has this "
@@ -100,13 +106,26 @@ def together_of(settings: CrowdSettings, copies: int) -> CrowdTogether | None:
     )
 
 
-def grounds(*, chosen: bool, several: bool = False, totals: bool = False) -> str:
-    """What the promise rests on."""
+def relation(settings: CrowdSettings) -> str:
+    """Which tables are neighbours."""
+    return f"add/remove {settings.persons.one}" if settings.persons.several else "add/remove"
+
+
+def exact_delta_grounds(*, several: bool) -> str:
+    """What the δ of a crowd under any mapping rests on."""
     return (
         "Exact delta of a sampled crowd"
         + (", for all rows of a person wherever they lie" if several else "")
         + " (incrowd, docs/proofs.md), sharpening Theorem 5 of Li, Qardaji and Su, "
-        "'On sampling, anonymization, and differential privacy'; levels "
+        "'On sampling, anonymization, and differential privacy'"
+    )
+
+
+def grounds(*, chosen: bool, several: bool = False, totals: bool = False, policy: bool = False) -> str:
+    """What the promise rests on."""
+    return (
+        exact_delta_grounds(several=several)
+        + "; levels "
         + (
             "chosen with selection_epsilon on the full table, before and independently of the sampling: adaptive "
             "composition."
@@ -114,6 +133,11 @@ def grounds(*, chosen: bool, several: bool = False, totals: bool = False) -> str
             else "fixed in the policy."
         )
         + (" One-way tables of the full table with discrete Laplace noise, whose epsilon adds up." if totals else "")
+        + (
+            " The policy itself was chosen with policy_epsilon on the full table, before: adaptive composition."
+            if policy
+            else ""
+        )
     )
 
 
@@ -131,8 +155,13 @@ def assumptions(settings: CrowdSettings) -> list[str]:
         sampled,
         (
             "Domains, hierarchies, columns, and the levels, beta and k that the policy fixes were declared, not read "
-            "off this table (but for what an earlier release or a private choice of the policy, charged for it, has "
-            "chosen: what that cost comes on top of epsilon)."
+            "off this table "
+            + (
+                f"(but for a private choice among policies, which cost policy_epsilon = {settings.policy_epsilon!r} of "
+                "epsilon and no more; what an earlier release has chosen comes on top of epsilon)."
+                if settings.policy_epsilon
+                else "(but for what an earlier release has chosen: what that cost comes on top of epsilon)."
+            )
         ),
         "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
         (
@@ -227,6 +256,7 @@ def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
             Persons.in_certificate(certificate),
             0.0 if release.totals is None else release.totals.epsilon,
             LevelChoice.of(release),
+            release.policy_epsilon,
         ),
         (),
         {},

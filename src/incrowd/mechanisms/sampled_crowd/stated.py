@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field
 
-from incrowd.mechanisms.certificate import Certificate, Many, Part, StatedMechanism, StatedPromise, Statement, Together
+from incrowd.mechanisms.certificate import (
+    Certificate,
+    Many,
+    Part,
+    StatedMechanism,
+    StatedPromise,
+    Statement,
+    Together,
+    unless_said,
+)
 
 
 class CrowdTogether(Together):
@@ -19,7 +28,7 @@ class CrowdTogether(Together):
 class CrowdStatedPromise(StatedPromise):
     """What a sampled crowd promises."""
 
-    epsilon: float = Field(description="ε, what the choice of levels and the one-way tables cost included.")
+    epsilon: float = Field(description="ε, what choices and the one-way tables cost included.")
     delta: float = Field(description="δ as promised.")
     together: CrowdTogether | None = Field(default=None, description=StatedPromise.model_fields["together"].description)
 
@@ -35,6 +44,10 @@ class CrowdStatedTree(Part):
     threshold: int = Field(description="How many people a box should hold at least.")
     splits: str = Field(description="Into the children of a hierarchy, or in two.")
     score: str = Field(description="What a split was worth.")
+    noise: Literal["by budget"] | None = unless_said(
+        "How wide the noise of a box's size is: as a path's budget allows. Left out for a fixed mapping, and in "
+        "releases of 0.3 and before, where it was a quarter of the threshold at least."
+    )
 
 
 class CrowdStatedTotals(Part):
@@ -64,33 +77,22 @@ class CrowdStatedMechanism(StatedMechanism):
     k: int = Field(description="The least crowd that is shown.")
     beta: float = Field(description="The probability with which each record was sampled.")
     selection_epsilon: float = Field(description="The part of ε that was spent on choosing levels.")
+    policy_epsilon: float | None = unless_said(
+        "The part of ε that a private choice of the policy cost before; left out if there was none."
+    )
     exact_delta: float = Field(description="The δ that k, β and the rest of ε really have: at most the one promised.")
     already_sampled: bool = Field(
         description="Whether the table was taken to be a sample itself, so that nothing was sampled."
     )
     levels_chosen: Many[str] = Field(description="The columns whose levels were chosen privately.")
-    choice: CrowdStatedChoice | None = Field(
-        default=None,
-        description="If levels were chosen, what the choice looked for. Else left out.",
-        json_schema_extra={"left_out": True},
-    )
-    tree: CrowdStatedTree | None = Field(
-        default=None,
-        description="If the mapping is a tree of boxes, how it came about; it is in `mapping.json`. Else left out.",
-        json_schema_extra={"left_out": True},
+    choice: CrowdStatedChoice | None = unless_said("If levels were chosen, what the choice looked for. Else left out.")
+    tree: CrowdStatedTree | None = unless_said(
+        "If the mapping is a tree of boxes, how it came about; it is in `mapping.json`. Else left out."
     )
 
-    totals: CrowdStatedTotals | None = Field(
-        default=None,
-        description="How the noisy one-way tables in `one-way.json` came about; left out if there are none.",
-        json_schema_extra={"left_out": True},
+    totals: CrowdStatedTotals | None = unless_said(
+        "How the noisy one-way tables in `one-way.json` came about; left out if there are none."
     )
-
-    @model_serializer(mode="wrap")
-    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Of what there is not, nothing is said, as before there was any."""
-        unsaid = ("choice", "tree", "totals")
-        return {key: item for key, item in handler(self).items() if key not in unsaid or item is not None}
 
 
 CrowdCertificate = Certificate[CrowdStatedPromise, CrowdStatedMechanism]

@@ -9,7 +9,7 @@ from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
-from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
+from incrowd.mechanisms.sampled_crowd.tree.spread import Spreading
 from incrowd.recoding.fidelity import Told, spread, spread_counts
 
 

@@ -16,7 +16,7 @@ _SIZE, _RADIUS, _MARGIN = 520, 210, 150
 def _opening(title: str, width: int, height: int, size: int) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
-        f'font-family="system-ui, sans-serif" font-size="{size}"><title>{escape(title)}</title>'
+        f'aria-label="{escape(title)}" font-family="system-ui, sans-serif" font-size="{size}">'
     )
 
 
@@ -73,11 +73,11 @@ def heat_map(title: str, names: Sequence[str], errors: Mapping[tuple[str, str], 
             if error is None:
                 continue
             shade = error / worst
-            ink = "#fff" if shade > 0.55 else "#222"
+            ink = "#fff" if shade > 0.55 else "currentColor"
             parts.append(
                 f"<g><title>{escape(name)} and {escape(other)}: {1000 * error:.0f} of 1000</title>"
                 f'<rect x="{left + cell * j}" y="{y}" width="{cell - 1}" height="{cell - 1}" '
-                f'fill="rgb({255 - 190 * shade:.0f},{255 - 150 * shade:.0f},{255 - 87 * shade:.0f})"/>'
+                f'fill="{COLOURS[0]}" fill-opacity="{0.05 + 0.95 * shade:.2f}"/>'
                 f'<text x="{left + cell * j + cell / 2:.1f}" y="{y + cell / 2 + 4:.1f}" text-anchor="middle" '
                 f'fill="{ink}" font-size="10">{1000 * error:.0f}</text></g>'
             )

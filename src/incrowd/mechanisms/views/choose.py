@@ -27,11 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.domain import Recode
-from incrowd.histogram import Histogram
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.model import Model
 from incrowd.mechanisms.views.settle import MOST_CELLS, ViewsSettled
-from incrowd.mechanisms.views.view import Integers, cross
+from incrowd.mechanisms.views.truth import Truth
 from incrowd.noise import choose
 from incrowd.randomness import RandomSource
 from incrowd.theory.views import CrowdStep
@@ -43,9 +42,6 @@ MOST_MODEL_CELLS = 1 << 18
 
 MOST_NOISE = 4
 """A view may have so many times as much noise as there are people, in all its cells together; else it tells nothing."""
-
-_KEPT = 1 << 25
-"""Cells of all true tables that are kept at once."""
 
 _MEAN_DEVIATION = math.sqrt(2 / math.pi)
 
@@ -59,27 +55,16 @@ class Candidate:
 
 
 class Chooser:
-    """Knows the true table, so that it can draw a choice, and keeps its cross-tabulations."""
+    """Knows the true table, so that it can draw a choice."""
 
-    def __init__(self, settings: ViewsSettled, table: Histogram) -> None:
-        self.settings, self.table = settings, table
-        self.sizes = [len(column.labels) for column in table.columns]
-        self._true: dict[tuple[int, ...], Integers] = {}
-        self._room = _KEPT
-
-    def true(self, places: tuple[int, ...]) -> Integers:
-        """The true counts by some columns at the levels at which they are counted. Secret."""
-        if (known := self._true.get(places)) is not None:
-            return known
-        found = cross([self.table.columns[place] for place in places], self.table.counts)
-        if self._room >= found.size:
-            self._room -= found.size
-            self._true[places] = found
-        return found
+    def __init__(self, settings: ViewsSettled, truth: Truth) -> None:
+        self.settings, self.truth, self.sizes = settings, truth, truth.sizes
+        self._recodes: dict[tuple[int, int], Recode] = {}
 
     def pick(self, candidates: Sequence[Candidate], model: Model, source: RandomSource) -> Candidate:
         """One of the possible views, drawn by the exponential mechanism."""
         half = Fraction(self.settings.plan.exponent) / 2
+        self.truth.look(candidate.places for candidate in candidates)
         return candidates[choose(source, [half * self.score(candidate, model) for candidate in candidates])]
 
     def score(self, candidate: Candidate, model: Model) -> int:
@@ -88,7 +73,7 @@ class Chooser:
         expected = coarse(model.marginal(candidate.places), recodes)
         people = np.rint(expected).astype(np.int64)
         hidden = np.ceil(self.unseen(expected)).astype(np.int64)
-        counts = coarse(self.true(candidate.places), recodes).astype(np.int64)
+        counts = coarse(self.truth.by(candidate.places), recodes).astype(np.int64)
         return int(np.maximum(np.abs(counts - people) - hidden, 0).sum())
 
     def unseen(self, expected: Floats) -> Floats:
@@ -101,10 +86,12 @@ class Chooser:
 
     def recodes(self, candidate: Candidate) -> list[Recode]:
         """From the codes that are counted to those of a view."""
-        names = self.settings.names
-        return [
-            self.settings.coarser(names[p], level) for p, level in zip(candidate.places, candidate.levels, strict=True)
-        ]
+        return [self._recode(p, level) for p, level in zip(candidate.places, candidate.levels, strict=True)]
+
+    def _recode(self, place: int, level: int) -> Recode:
+        if (place, level) not in self._recodes:
+            self._recodes[place, level] = self.settings.coarser(self.settings.names[place], level)
+        return self._recodes[place, level]
 
     def at_levels(self, places: tuple[int, ...], model: Model | None) -> Candidate:
         """The view of some columns at levels that it can carry: a rule that looks at the model alone.
@@ -162,13 +149,17 @@ class Chooser:
         return self._worthwhile(sets, model)
 
     def _open(self, chosen: Sequence[tuple[int, ...]], columns: int, model: Model) -> list[tuple[int, ...]]:
-        """All pairs (and triples) that the model has room for, those chosen before apart."""
-        left = [
-            places
-            for length in range(2, columns + 1)
-            for places in combinations(range(len(self.sizes)), length)
-            if places not in chosen
-        ]
+        """The pairs (and triples) that the model has room for, those chosen before apart.
+
+        A triple is possible once a view has two of its columns: before, what its pairs say is yet to be learnt, and
+        there are too many of them to look at each.
+        """
+        everything = range(len(self.sizes))
+        left: list[tuple[int, ...]] = [pair for pair in combinations(everything, 2) if pair not in chosen]
+        if columns > 2:
+            known = {pair for places in chosen for pair in combinations(places, 2)}
+            wider = {tuple(sorted((*pair, new))) for pair in known for new in everything if new not in pair}
+            left += sorted(wider - set(chosen))
         sets = self._worthwhile(left, model)
         roomy = [places for places in sets if model.cost_of_adding(places) <= MOST_MODEL_CELLS]
         return roomy or sets

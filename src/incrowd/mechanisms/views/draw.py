@@ -21,15 +21,17 @@ from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.views.choose import Candidate, Chooser, coarse, total_of
-from incrowd.mechanisms.views.fitting import fit
 from incrowd.mechanisms.views.model import Model
+from incrowd.mechanisms.views.model_fit import fit
 from incrowd.mechanisms.views.settle import ViewsSettled
 from incrowd.mechanisms.views.state import read_views, state
 from incrowd.mechanisms.views.stated import ViewsCertificate, ViewsStatement
-from incrowd.mechanisms.views.view import Integers, View
+from incrowd.mechanisms.views.truth import Integers, Truth
+from incrowd.mechanisms.views.view import View
 from incrowd.noise import DiscreteGaussian, DiscreteLaplace
 from incrowd.noise import draw as noise
 from incrowd.randomness import RandomSource
+from incrowd.sources.kept import KeptTable
 from incrowd.theory.views import CrowdStep, NoiseStep, Step
 
 
@@ -41,16 +43,16 @@ class ViewsOutcome:
         views: all of them, in the order in which they were drawn.
         model: what they say together; None if no synthetic table was asked for.
         combined: the synthetic table.
-        table: the full table that they were drawn from. For the publisher's eyes only.
+        truth: the full table that they were drawn from. For the publisher's eyes only.
     """
 
     views: tuple[View, ...]
     model: Model | None
     combined: Histogram
-    table: Histogram
+    truth: Truth
 
 
-def run(settings: ViewsSettled, table: Histogram, source: RandomSource) -> ViewsOutcome:
+def run(settings: ViewsSettled, table: Histogram | KeptTable, source: RandomSource) -> ViewsOutcome:
     """Draw the views one after the other, and combine them.
 
     Args:
@@ -61,8 +63,10 @@ def run(settings: ViewsSettled, table: Histogram, source: RandomSource) -> Views
     plan = settings.plan
     if not plan.kept:
         raise InternalError("views were started with settings that do not keep their promise")
-    chooser = Chooser(settings, table)
+    truth = Truth(table)
+    chooser = Chooser(settings, truth)
     places = {name: place for place, name in enumerate(settings.names)}
+    truth.look((places[name],) for name in settings.singles)
     views = [
         _drawn(chooser, Candidate((places[name],), (settings.base[name],)), plan.single, source)
         for name in settings.singles
@@ -77,10 +81,10 @@ def run(settings: ViewsSettled, table: Histogram, source: RandomSource) -> Views
     if (len(views), plan.singles) != (plan.singles + plan.views, len(settings.singles)):
         raise InternalError("other views were drawn than were planned")
     if not settings.combine:
-        return ViewsOutcome(tuple(views), None, _nothing(table), table)
+        return ViewsOutcome(tuple(views), None, _nothing(truth.columns), truth)
     model = _fitted(chooser, views)
     rng = np.random.default_rng([int(word) for word in source.words(4)])
-    return ViewsOutcome(tuple(views), model, combined(model, table.columns, settings.rows, rng), table)
+    return ViewsOutcome(tuple(views), model, combined(model, truth.columns, settings.rows, rng), truth)
 
 
 def _chosen(chooser: Chooser, singles: Sequence[View], source: RandomSource) -> list[View]:
@@ -102,7 +106,7 @@ def _chosen(chooser: Chooser, singles: Sequence[View], source: RandomSource) -> 
 def _drawn(chooser: Chooser, candidate: Candidate, step: Step, source: RandomSource) -> View:
     """A view of the full table, with fresh randomness."""
     recodes = chooser.recodes(candidate)
-    counts = coarse(chooser.true(candidate.places), recodes).astype(np.int64)
+    counts = coarse(chooser.truth.by(candidate.places), recodes).astype(np.int64)
     names = chooser.settings.names
     return View(
         tuple(names[place] for place in candidate.places),
@@ -140,11 +144,13 @@ def combined(model: Model, columns: Sequence[Column], rows: int | None, rng: np.
     return Histogram.of([Column(c.name, c.labels, codes[:, place]) for place, c in enumerate(columns)])
 
 
-def _nothing(table: Histogram) -> Histogram:
-    return Histogram.of([Column(c.name, c.labels, np.zeros(0, np.uint8)) for c in table.columns])
+def _nothing(columns: Sequence[Column]) -> Histogram:
+    return Histogram.of([Column(c.name, c.labels, np.zeros(0, np.uint8)) for c in columns])
 
 
-def draw(settings: ViewsSettled, table: Histogram, source: RandomSource) -> Made[ViewsOutcome, ViewsStatement]:
+def draw(
+    settings: ViewsSettled, table: Histogram | KeptTable, source: RandomSource
+) -> Made[ViewsOutcome, ViewsStatement]:
     """Draw all views; then derive the promise once more from what came out."""
     outcome = run(settings, table, source)
     statement = state(settings, outcome.views)

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 
 from incrowd.mechanisms.base import Publication, all_columns
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
-from incrowd.mechanisms.tabulating import MIDDLES, numbers_of, sampled_mean
+from incrowd.mechanisms.grid import MIDDLES, numbers_of, sampled_mean
 from incrowd.mechanisms.views.draw import fitted
 from incrowd.mechanisms.views.state import read_views
 from incrowd.mechanisms.views.stated import ViewsCertificate
 from incrowd.mechanisms.views.view import Integers, View
-from incrowd.theory.intervals import ANY, SURPRISE, sampled_between
+from incrowd.theory.intervals import ANY, SURPRISE, noisy_between, sampled_between
 from incrowd.theory.views import CrowdStep, LaplaceStep
 
 Floats = NDArray[np.float64]
@@ -206,7 +206,7 @@ def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE) -> Tabu
     number = math.prod(view.counts.shape[axis] for axis in gone)
     error = view.step.deviation * math.sqrt(number)
     margin = math.ceil(deviations(surprise, laplace=isinstance(view.step, LaplaceStep)) * error) + 1
-    low, high = np.maximum(counts - margin, 0), np.maximum(counts + margin, 0)
+    low, high = noisy_between(counts, margin)
     return Tabulated(counts.astype(np.float64), np.full(counts.shape, error), low, high, np.zeros_like(counts))
 
 

@@ -32,8 +32,10 @@ def cliques(sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> list[Columns
     """The maximal cliques after eliminating the columns one by one, the one with the smallest table first."""
     near: dict[int, set[int]] = {column: set() for column in range(len(sizes))}
     for columns in sets:
-        for column in columns:
-            near[column] |= set(columns) - {column}
+        if len(columns) > 1:
+            for column in columns:
+                near[column].update(columns)
+                near[column].discard(column)
     costs = {column: cells(sizes, others) * sizes[column] for column, others in near.items()}
     found: list[set[int]] = []
     while near:

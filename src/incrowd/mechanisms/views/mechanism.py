@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from incrowd.core.errors import InternalError
 from incrowd.core.numbers import number
 from incrowd.mechanisms.base import (
     Check,
@@ -31,16 +32,19 @@ from incrowd.mechanisms.views.stated import (
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
+    from incrowd.marginals import Crowds
     from incrowd.mechanisms.promises import Promise
     from incrowd.mechanisms.views.draw import ViewsOutcome
     from incrowd.mechanisms.views.settle import ViewsSettled
     from incrowd.policy import Policy
     from incrowd.randomness import RandomSource
     from incrowd.recoding.fidelity import Told
+    from incrowd.sources.at_least import CrowdsAsked
+    from incrowd.sources.kept import KeptTable
 
 
 class ViewsMechanism(
-    Mechanism[Views, "ViewsSettled", "Histogram", "ViewsOutcome", ViewsStatedPromise, ViewsStatedMechanism]
+    Mechanism[Views, "ViewsSettled", "Histogram | KeptTable", "ViewsOutcome", ViewsStatedPromise, ViewsStatedMechanism]
 ):
     """Many small tables of a few columns each, and one synthetic table made of them."""
 
@@ -121,6 +125,20 @@ class ViewsMechanism(
 
         return prepare(settings, table, tell)
 
+    def crowds_asked(self, settings: ViewsSettled) -> CrowdsAsked:
+        """Nothing but counts by a few columns is ever looked at, so cells may stay in the engine."""
+        from incrowd.sources.at_least import CrowdsAsked
+
+        return CrowdsAsked({name: settings.recode(name) for name, level in settings.base.items() if level}, None)
+
+    def prepare_crowds(self, settings: ViewsSettled, crowds: Crowds | KeptTable) -> KeptTable:
+        from incrowd.sources.kept import KeptTable
+
+        del settings
+        if not isinstance(crowds, KeptTable):
+            raise InternalError("views were given the large cells of a table")
+        return crowds
+
     def spending(self, settings: ViewsSettled) -> Promise:
         from incrowd.mechanisms.views.settle import spending
 
@@ -135,7 +153,7 @@ class ViewsMechanism(
         return together(settings, copies)
 
     def draw(
-        self, settings: ViewsSettled, prepared: Histogram, source: RandomSource
+        self, settings: ViewsSettled, prepared: Histogram | KeptTable, source: RandomSource
     ) -> Made[ViewsOutcome, ViewsStatement]:
         from incrowd.mechanisms.views.draw import draw
 
@@ -159,16 +177,26 @@ class ViewsMechanism(
         return settled_again(certificate)
 
     def table_stem(self, section: Views) -> str | None:
-        """The synthetic table, if there is one. A CSV file has no metadata to say what it is, so its name does."""
+        """The synthetic table, if there is one. Where a file has no metadata to say what it is, its name does."""
         if section.combine == "none":
             return None
-        return "combined-synthetic" if section.output == "csv" else "combined"
+        return "combined" if section.output in ("parquet", "arrow") else "combined-synthetic"
+
+    def most_rows(self, section: Views, records: int) -> int | None:
+        del records
+        return section.rows
 
     def beside_names(self, certificate: ViewsCertificate) -> Sequence[str]:
         """The views."""
         from incrowd.mechanisms.views.state import beside_names
 
         return beside_names(certificate)
+
+    def tables_beside(self, certificate: ViewsCertificate) -> Mapping[str, Mapping[str, Sequence[str | None] | str]]:
+        """The views: columns and counts."""
+        from incrowd.mechanisms.views.state import tables_beside
+
+        return tables_beside(certificate)
 
     def check_table(self, certificate: ViewsCertificate, published: Publication) -> Iterator[Check]:
         from incrowd.mechanisms.views.state import check_table
@@ -223,6 +251,21 @@ class ViewsMechanism(
         from incrowd.mechanisms.views.report import internal_report
 
         del attributes, settings, table
+        return {"report.html": internal_report(policy, made, void=void)}
+
+    def internal_crowds(
+        self,
+        policy: Policy,
+        settings: ViewsSettled,
+        crowds: Crowds | KeptTable,
+        made: Made[ViewsOutcome, ViewsStatement],
+        *,
+        void: str | None,
+    ) -> dict[str, bytes]:
+        """The same: it takes counts of columns and of pairs of them."""
+        from incrowd.mechanisms.views.report import internal_report
+
+        del settings, crowds
         return {"report.html": internal_report(policy, made, void=void)}
 
 

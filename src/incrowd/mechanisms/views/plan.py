@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from incrowd.core.display import Showable
 from incrowd.core.numbers import number
 from incrowd.mechanisms.planner import Planned, PlanTable
 from incrowd.mechanisms.views.section import Choose
-from incrowd.mechanisms.views.settle import SINGLE_SHARE, rounds_of
+from incrowd.mechanisms.views.settle import SINGLE_SHARE, SINGLE_SHARE_OF_CROWDS, rounds_of
 from incrowd.theory._numbers import require_between, require_count
 from incrowd.theory.views import CrowdStep, Step, ViewsPlan, plan_crowds, plan_noise, quick_crowds
 
@@ -44,8 +45,8 @@ class ViewsOption:
     delta: float
 
 
-@dataclass(frozen=True)
-class ViewsBudget:
+@dataclass(frozen=True, repr=False)
+class ViewsBudget(Showable):
     """What a promise carries.
 
     Attributes:
@@ -112,7 +113,16 @@ def plan_views(
 
 def _plan(by: str, epsilon: float, delta: float, columns: int, views: int, share: float, each: int) -> ViewsPlan:
     if by == "crowd":
-        return plan_crowds(epsilon, delta, columns, views, views, choice_share=share, rows=each)
+        return plan_crowds(
+            epsilon,
+            delta,
+            columns,
+            views,
+            views,
+            single_share=SINGLE_SHARE_OF_CROWDS,
+            choice_share=share,
+            rows=each,
+        )
     return plan_noise(epsilon, delta, columns, views, views, single_share=SINGLE_SHARE, choice_share=share, rows=each)
 
 
@@ -128,7 +138,16 @@ def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, 
 
     def enough(views: int) -> bool:
         if by == "crowd":
-            plan = quick_crowds(epsilon, delta, columns, views, views, choice_share=share, rows=each)
+            plan = quick_crowds(
+                epsilon,
+                delta,
+                columns,
+                views,
+                views,
+                single_share=SINGLE_SHARE_OF_CROWDS,
+                choice_share=share,
+                rows=each,
+            )
         else:
             plan = _plan(by, epsilon, delta, columns, views, share, each)
         return plan is not None and _step(plan.view, rows).people * _SMALL <= rows
@@ -149,20 +168,19 @@ def planned_views(**given: Any) -> Planned:
     for written, option in zip(payload["options"], plan.options, strict=True):
         written["choose"] = option.choose.model_dump()
     crowds = plan.by == "crowd"
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for place, option in enumerate(plan.options):
         if place == 0:
             rows.append(_row("one-way tables", plan.columns, option.single))
         what = f"{'pairs' if option.choose.columns == 2 else 'triples'}, {option.choose.how}"
         rows.append(_row(what, option.views, option.view))
-    drawn = ("β", "k", "k/β") if crowds else ("standard deviation",)
     groups = "cells" if crowds else "counts, by two standard deviations,"
     return Planned(
         plan,
         payload,
         f"{number(plan.columns)} one-way tables and {number(plan.views)} pairs along a tree keep "
         f"ε = {number(plan.epsilon)}, δ = {number(plan.delta)}",
-        tables=(PlanTable(("views", "how many", *drawn, "cells of a view"), rows, words=1),),
+        tables=(PlanTable(("views", "drawn as", "how many", "people of a cell", "cells of a view"), rows, words=2),),
         closing=f"Up to {number(plan.carried)} pairs are carried, in which {groups} of one in 100 of "
         f"{number(plan.rows)} people show. A view with more cells than the last column says shows its larger ones.",
         section={"mechanism": "views", "epsilon": plan.epsilon, "delta": plan.delta, "by": plan.by},
@@ -171,7 +189,7 @@ def planned_views(**given: Any) -> Planned:
 
 def _row(what: str, times: int, step: ViewsStep) -> tuple[str, ...]:
     if step.k is not None and step.beta is not None:
-        drawn = [number(step.beta), number(step.k), number(round(step.people))]
+        drawn = f"crowds, k = {number(step.k)}, β = {number(step.beta)}"
     else:
-        drawn = [number(step.standard_deviation or 0.0, 3)]
-    return (what, number(times), *drawn, number(step.cells))
+        drawn = f"noise, σ = {number(step.standard_deviation or 0.0, 3)}"
+    return (what, drawn, number(times), number(round(step.people)), number(step.cells))

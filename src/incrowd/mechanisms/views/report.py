@@ -14,15 +14,16 @@ import numpy as np
 from incrowd.core.numbers import count, number, percent
 from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.views.charts import carried_graph, heat_map
+from incrowd.mechanisms.views.choose import coarse
 from incrowd.mechanisms.views.draw import ViewsOutcome, fitted
-from incrowd.mechanisms.views.fitting import LIMIT, carried
-from incrowd.mechanisms.views.settle import ViewsSettled
+from incrowd.mechanisms.views.model_fit import LIMIT, carried
+from incrowd.mechanisms.views.settle import MOST_CELLS, ViewsSettled
 from incrowd.mechanisms.views.state import read_views
 from incrowd.mechanisms.views.stated import ViewsStatement
-from incrowd.mechanisms.views.view import View, cross
+from incrowd.mechanisms.views.view import View
 from incrowd.policy import Policy
 from incrowd.reports.bars import before_and_after, distribution
-from incrowd.reports.frame import how_to_verify, internal_page, premises, public_page
+from incrowd.reports.frame import ERRORS_GIVE_AWAY, Use, cards, internal_page, level_in_words, public_page
 from incrowd.reports.page import (
     Content,
     Fact,
@@ -47,18 +48,11 @@ def public_report(
     """The report that is published beside the views."""
     plan, labels = settings.plan, {c.name: c.labels for c in published.table.columns}
     views = read_views(statement.mechanism, labels, published.beside)
-    sections = [
-        PageSection("promise", "What is promised", tuple(_promise(settings, statement))),
-        PageSection("views", "Which columns are carried together", tuple(_carried(settings, labels, views))),
-        PageSection("columns", "The columns one by one", tuple(_singles(settings, views))),
-        PageSection("use", "How to use it", tuple(_use(settings, views))),
-        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
-    ]
     facts = [
-        Fact("ε", number(plan.epsilon), f"how much {settings.persons.one} can matter"),
-        Fact("δ", number(plan.delta), "a probability on top of that"),
         Fact("columns", number(len(labels)), "in all"),
         Fact("views", number(len(views)), f"of which {plan.singles} are one-way tables"),
+        Fact("ε", number(plan.epsilon), f"how much {settings.persons.one} can matter"),
+        Fact("δ", number(plan.delta), "a probability on top of that"),
         *_step_facts(plan.view if plan.views else plan.single),
     ]
     lead = (
@@ -69,9 +63,23 @@ def public_report(
             if settings.combine
             else ""
         )
-        + "This page says what that promises to the people in the data, and how to work with it."
     )
-    return public_page(policy, _TITLE, lead, facts, sections, void=void)
+    return public_page(
+        policy,
+        _TITLE,
+        lead.rstrip(),
+        facts,
+        data=[
+            PageSection("columns", "The columns one by one", tuple(_singles(settings, views))),
+            PageSection("views", "Which columns are carried together", tuple(_carried(settings, labels, views))),
+        ],
+        promise=[paragraph(statement.promise.in_words)],
+        use=_use(settings, views),
+        why=_why(settings),
+        grounds=statement.promise.grounds,
+        assumptions=statement.assumptions,
+        void=void,
+    )
 
 
 def _step_facts(step: Step) -> list[Fact]:
@@ -84,11 +92,9 @@ def _step_facts(step: Step) -> list[Fact]:
     return [Fact("σ", number(step.deviation), f"standard deviation of each count, {kind}")]
 
 
-def _promise(settings: ViewsSettled, statement: ViewsStatement) -> list[Content]:
+def _why(settings: ViewsSettled) -> list[Content]:
     plan = settings.plan
     return [
-        paragraph(statement.promise.in_words),
-        paragraph("It rests on: ", statement.promise.grounds),
         points(
             [
                 (
@@ -146,13 +152,16 @@ def _carried(
     rows = [
         [
             label(" × ".join(view.columns)),
-            ", ".join(map(str, view.levels)),
+            ", ".join(
+                level_in_words(level, len(recode.labels))
+                for level, recode in zip(view.levels, view.recodes, strict=True)
+            ),
             number(view.counts.size),
             number(int((view.counts != 0).sum()) if isinstance(view.step, CrowdStep) else view.counts.size),
         ]
         for view in views
     ]
-    return [*parts, table("The views", ["columns", "levels", "cells", "shown"], rows, numbers=(2, 3))]
+    return [*parts, table("The views", ["columns", "how they are shown", "cells", "cells shown"], rows, numbers=(2, 3))]
 
 
 def _components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[list[str]]:
@@ -169,7 +178,7 @@ def _components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[li
 
 
 def _singles(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
-    cards = [
+    charts = [
         distribution(
             label(view.columns[0]),
             settings.persons.worded(_kind(view)),
@@ -179,7 +188,7 @@ def _singles(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
         for view in views
         if len(view.columns) == 1 and view.counts.size > 1
     ]
-    return [tag("div", cards, class_="cards")] if cards else [paragraph("The views have no one-way tables.")]
+    return [cards(charts)] if charts else [paragraph("The views have no one-way tables.")]
 
 
 def _kind(view: View) -> str:
@@ -188,16 +197,21 @@ def _kind(view: View) -> str:
     return f"people, each count with a standard deviation of {number(view.step.deviation)}"
 
 
-def _use(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
-    names = max((view.columns for view in views), key=len)
-    by = shlex.quote(",".join(names))
+def _use(settings: ViewsSettled, views: Sequence[View]) -> Use:
+    widest = max((view.columns for view in views), key=len)
+    by = f"--by {shlex.quote(','.join(widest))}"
     plan = settings.plan
     step = plan.view if plan.views else plan.single
     if isinstance(step, CrowdStep):
         counts = (
-            f" A count of x in a view stands for about x/β people, β being {number(step.beta)} "
-            f"({number(plan.single.beta) if isinstance(plan.single, CrowdStep) else ''} in one-way tables). "
+            f" A count of x in a view of crowds stands for about x/β people, β being {number(step.beta)}. "
             f"A cell that is not listed has probably fewer than {number(step.threshold)} people."
+            + (
+                f" One-way tables count everybody, each count with a standard deviation of "
+                f"{number(plan.single.deviation)}."
+                if not isinstance(plan.single, CrowdStep)
+                else ""
+            )
         )
         counts = settings.persons.worded(counts)
     else:
@@ -215,17 +229,12 @@ def _use(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
                 ),
             )
         )
-    parts: list[Content] = [
-        points(told),
-        heading("Estimates with intervals"),
-        listing(f"incrowd estimate FOLDER --by {by}"),
-    ]
-    if settings.combine:
-        parts += [
-            heading("More synthetic rows"),
-            listing("incrowd combine FOLDER --rows 100000 --seed 1 -o more.parquet"),
-        ]
-    return [*parts, heading("Check it"), how_to_verify("the views")]
+    more = [heading("More synthetic rows"), listing("incrowd combine FOLDER --rows 100000 --seed 1 -o more.parquet")]
+    verifying = (
+        "It derives ε and δ once more from the steps that the certificate lists, reads every view, and compares every "
+        "file, this page included, with the certificate. How chance was drawn is taken on the publisher’s word."
+    )
+    return Use(told, by, verifying, more=more if settings.combine else ())
 
 
 # --- the publisher's own ---------------------------------------------------------------------------------------------
@@ -234,15 +243,14 @@ def _use(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
 def internal_report(policy: Policy, made: Made[ViewsOutcome, ViewsStatement], *, void: str | None) -> bytes:
     """The report that only the publisher may see: how far the views and the synthetic table are from the truth."""
     outcome = made.outcome
-    true = outcome.table
-    names = list(true.names)
+    true = outcome.truth
+    names = [column.name for column in true.columns]
     model = outcome.model or fitted([len(c.labels) for c in true.columns], outcome.views)
     errors: dict[tuple[str, str], float] = {}
-    for a, b in combinations(range(len(names)), 2):
-        if len(true.columns[a].labels) * len(true.columns[b].labels) > 1 << 20:
-            continue
-        truth = cross([true.columns[a], true.columns[b]], true.counts)
-        errors[names[a], names[b]] = _distance(truth, model.marginal((a, b)))
+    pairs = [(a, b) for a, b in combinations(range(len(names)), 2) if true.sizes[a] * true.sizes[b] <= MOST_CELLS]
+    true.look([*((place,) for place in range(len(names))), *pairs])
+    for a, b in pairs:
+        errors[names[a], names[b]] = _distance(true.by((a, b)), model.marginal((a, b)))
     carried = {pair for view in outcome.views for pair in combinations(view.columns, 2)}
     mean = float(np.mean(list(errors.values()))) if errors else 0.0
     worst = sorted(errors, key=lambda pair: -errors[pair])[:10]
@@ -251,7 +259,7 @@ def internal_report(policy: Policy, made: Made[ViewsOutcome, ViewsStatement], *,
             label(c.name),
             "share in the table and in what the release tells",
             c.labels,
-            true.tallies[c.name],
+            true.by((place,)),
             np.rint(model.marginal((place,))).astype(np.int64),
         )
         for place, c in enumerate(true.columns)
@@ -278,7 +286,7 @@ def internal_report(policy: Policy, made: Made[ViewsOutcome, ViewsStatement], *,
                 ),
             ),
         ),
-        PageSection("columns", "The columns one by one", (tag("div", bars, class_="cards"),)),
+        PageSection("columns", "The columns one by one", (cards(bars),)),
     ]
     facts = [
         Fact("records", number(true.total), "in the table"),
@@ -289,8 +297,7 @@ def internal_report(policy: Policy, made: Made[ViewsOutcome, ViewsStatement], *,
     hidden = _hidden(outcome)
     if hidden is not None:
         facts.append(Fact("withheld", percent(hidden), "of people are in cells withheld, in a view of several columns"))
-    lead = "How far what was published is from the table that it was made of."
-    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
+    return internal_page(policy, _TITLE, facts, sections, gives_away=ERRORS_GIVE_AWAY, void=void)
 
 
 def _distance(truth: np.ndarray, told: np.ndarray) -> float:
@@ -304,10 +311,7 @@ def _hidden(outcome: ViewsOutcome) -> float | None:
     """The share of people in cells that were withheld, in the mean over the views of several columns."""
     shares = []
     for view in outcome.views:
-        if isinstance(view.step, CrowdStep) and len(view.columns) > 1 and outcome.table.total:
-            columns = [
-                outcome.table[name].recode(recode) for name, recode in zip(view.columns, view.recodes, strict=True)
-            ]
-            truth = cross(columns, outcome.table.counts)
-            shares.append(float(truth[view.counts == 0].sum() / outcome.table.total))
+        if isinstance(view.step, CrowdStep) and len(view.columns) > 1 and outcome.truth.total:
+            counts = coarse(outcome.truth.by(view.places), view.recodes)
+            shares.append(float(counts[view.counts == 0].sum() / outcome.truth.total))
     return float(np.mean(shares)) if shares else None

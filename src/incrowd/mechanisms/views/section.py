@@ -31,13 +31,21 @@ class Views(ReleaseSection):
     """One-way tables of all columns, further views of two or three, and a synthetic table made of them."""
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"choose": Choose}
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        **ReleaseSection.REFUSED,
+        "beta": "crowds find their rate, and noisy counts of a sample err more than those of everybody at the same "
+        "promise: docs/limits.md says why; leave it out",
+        "already_sampled": "views promise what they say to the people in the table; what that is to a population of "
+        "which it is a sample, 'incrowd plan amplify' computes; leave it out",
+    }
 
     mechanism: Literal["views"] = Field(description="The method.")
     epsilon: float = Field(gt=0, le=100, allow_inf_nan=False, description="The promise about all views together.")
     delta: float = Field(gt=0, lt=1, description="The probability with which the promise may fail.")
     by: Literal["crowd", "noise"] = Field(
         default="crowd",
-        description="Each view counts sampled people, crowds only; or counts everybody, with discrete Gaussian noise.",
+        description="Each view of several columns counts sampled people, crowds only; or everybody, with discrete "
+        "Gaussian noise.",
     )
     choose: Choose | None = Field(
         default=None,

@@ -21,6 +21,7 @@ from incrowd.theory.views import (
     LARGEST_CROWD,
     LARGEST_DEVIATION,
     CrowdStep,
+    LaplaceStep,
     NoiseStep,
     ViewsPlan,
     plan_crowds,
@@ -29,7 +30,10 @@ from incrowd.theory.views import (
 from incrowd.theory.zcdp import ZeroConcentrated
 
 SINGLE_SHARE = 0.2
-"""Of what is left after the choice, for the one-way tables by noise."""
+"""Of ρ that is left after the choice, for the one-way tables where all is noise."""
+
+SINGLE_SHARE_OF_CROWDS = 0.14
+"""Of ε, for the noise of one-way tables beside crowds; see `plan_crowds`."""
 
 ADAPTIVE_ROUNDS = 2
 """Views that an adaptive choice takes, for each column."""
@@ -116,7 +120,14 @@ def planned(section: Views, singles: int, views: int, rows: int = 1) -> ViewsPla
     choices = views if section.chosen is not None else 0
     if section.by == "crowd":
         return plan_crowds(
-            section.epsilon, section.delta, singles, views, choices, choice_share=section.share, rows=rows
+            section.epsilon,
+            section.delta,
+            singles,
+            views,
+            choices,
+            single_share=SINGLE_SHARE_OF_CROWDS,
+            choice_share=section.share,
+            rows=rows,
         )
     return plan_noise(
         section.epsilon,
@@ -211,9 +222,19 @@ def spending(settings: ViewsSettled) -> promises.Promise:
     """All views together, with every choice, in a form that keeps their profile."""
     plan, profile = settings.plan, settings.plan.profile
     step = plan.view if plan.views else plan.single
-    if plan.rows == 1 and isinstance(step, CrowdStep) and (plan.single == step or not plan.singles):
-        samples = plan.singles + plan.views
-        return promises.ViewsPromise(step.k, step.beta, samples, plan.choices, plan.exponent, plan.delta)
+    if plan.rows == 1 and isinstance(step, CrowdStep):
+        noisy = isinstance(plan.single, LaplaceStep)
+        if noisy or plan.single == step:
+            return promises.ViewsPromise(
+                step.k,
+                step.beta,
+                plan.views if noisy else plan.singles + plan.views,
+                plan.choices,
+                plan.exponent,
+                plan.delta,
+                plan.singles if noisy else 0,
+                plan.single.decay if isinstance(plan.single, LaplaceStep) else 0.0,
+            )
     if isinstance(profile, ZeroConcentrated):
         return promises.ConcentratedPromise(float_above(profile.rho), plan.delta)
     if isinstance(profile, ApproximateDP):

@@ -26,7 +26,7 @@ from incrowd.mechanisms.views.stated import (
     ViewsStatement,
     ViewsTogether,
 )
-from incrowd.mechanisms.views.view import View, file_names
+from incrowd.mechanisms.views.view import View, field_names, file_names
 from incrowd.policy import Attribute
 from incrowd.theory._groups import float_above
 from incrowd.theory.views import CrowdStep, LaplaceStep, NoiseStep, Step, ViewsPlan
@@ -125,7 +125,9 @@ def grounds(plan: ViewsPlan) -> str:
     if isinstance(plan.view, CrowdStep):
         views = (
             "Exact profiles of sampled crowds (incrowd, docs/proofs.md, sharpening Theorem 5 of Li, Qardaji and Su), "
-            "one fresh sample for each view, composed numerically"
+            "one fresh sample for each view, "
+            + ("and discrete Laplace noise in the one-way tables, " if isinstance(plan.single, LaplaceStep) else "")
+            + "composed numerically"
         )
     elif isinstance(plan.view, NoiseStep):
         views = (
@@ -236,7 +238,7 @@ def check_promise(certificate: ViewsCertificate) -> Iterator[Check]:
 
 def _as_asked(certificate: ViewsCertificate, settings: ViewsSettled) -> bool:
     """Whether one-way tables come first, then the listed views or as many of the right size as are chosen."""
-    names, plan = all_columns(certificate), settings.plan
+    names, plan, crowds = all_columns(certificate), settings.plan, settings.by == "crowd"
     views = [tuple(view.columns) for view in certificate.mechanism.views]
     singles, others = views[: plan.singles], views[plan.singles :]
     if singles != [(name,) for name in settings.singles] or len(set(views)) < len(views):
@@ -245,12 +247,13 @@ def _as_asked(certificate: ViewsCertificate, settings: ViewsSettled) -> bool:
         return False
     if [view.file for view in certificate.mechanism.views] != file_names(views):
         return False
-    kinds = {isinstance(plan.single, CrowdStep), isinstance(plan.view, CrowdStep)}
-    if kinds != {settings.by == "crowd"} or plan.views < 0 or plan.singles != len(settings.singles):
+    if plan.views < 0 or plan.singles != len(settings.singles) or isinstance(plan.view, CrowdStep) != crowds:
+        return False
+    if isinstance(plan.single, NoiseStep if crowds else CrowdStep):
         return False
     if (plan.exponent > 0) != (plan.choices > 0):
         return False
-    if plan.choices and any(isinstance(step, LaplaceStep) for step in (plan.single, plan.view)):
+    if plan.choices and not crowds and any(isinstance(step, LaplaceStep) for step in (plan.single, plan.view)):
         return False  # such a set is never planned
     choice = section_of(certificate, Views).chosen
     if choice is None:
@@ -332,6 +335,24 @@ def read_views(mechanism: ViewsStatedMechanism, labels: Labels, beside: Mapping[
 def beside_names(certificate: ViewsCertificate) -> list[str]:
     """The files of the views."""
     return file_names([view.columns for view in certificate.mechanism.views])
+
+
+def tables_beside(certificate: ViewsCertificate) -> dict[str, dict[str, Sequence[str | None] | str]]:
+    """The columns of each view with their labels, its count and, with noise, the count's standard deviation."""
+    mechanism = certificate.mechanism
+    labels: dict[tuple[str, int], Sequence[str | None]] = {
+        (name, mechanism.levels[name]): of for name, of in certificate.labels.items()
+    }
+    labels |= {(one.column, one.level): one.labels for one in mechanism.coarser}
+    found: dict[str, dict[str, Sequence[str | None] | str]] = {}
+    for number, (view, file) in enumerate(zip(mechanism.views, beside_names(certificate), strict=True)):
+        step = mechanism.single if number < mechanism.singles else mechanism.view
+        count, deviation = field_names(view.columns)
+        numbers = {count: "integer"} | ({} if step.kind == "crowd" else {deviation: "number"})
+        found[file] = {
+            name: labels[name, level] for name, level in zip(view.columns, view.levels, strict=True)
+        } | numbers
+    return found
 
 
 def check_table(certificate: ViewsCertificate, published: Publication) -> Iterator[Check]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.domain import Recode
-from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.theory.views import CrowdStep, LaplaceStep, NoiseStep, Step
 
@@ -150,20 +149,4 @@ def file_names(views: Sequence[Sequence[str]]) -> list[str]:
     return [f"views/{number:03d}.parquet" for number in range(1, len(views) + 1)]
 
 
-def counts_by(table: Histogram, columns: Sequence[str], recodes: Mapping[str, Recode] | None = None) -> Integers:
-    """The table's counts by some columns, every cell there is; of coarser ones where a recoding is given."""
-    shown = [table[name] if recodes is None else table[name].recode(recodes[name]) for name in columns]
-    return cross(shown, table.counts)
-
-
-def cross(columns: Sequence[Column], counts: Integers) -> Integers:
-    """A cross-tabulation with an axis for each column."""
-    shape = tuple(len(column.labels) for column in columns)
-    key = np.zeros(len(counts), dtype=np.int64)
-    for column in columns:
-        key = key * len(column.labels) + column.codes
-    # Sums of whole numbers below 2**53 are exact.
-    return np.bincount(key, weights=counts, minlength=int(np.prod(shape))).astype(np.int64).reshape(shape)
-
-
-__all__ = ["LaplaceStep", "NoiseStep", "View", "counts_by", "cross", "field_names", "file_names"]
+__all__ = ["LaplaceStep", "NoiseStep", "View", "field_names", "file_names"]

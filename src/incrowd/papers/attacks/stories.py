@@ -2,7 +2,7 @@
 
 Each attack is a function that returns an `Attack`: what people believe of a method, what is observed when somebody
 looks for one person, and what is observed under the safe method. All are examples of Li, Qardaji and Su, or their
-consequences.
+consequences. Each looks at a release that is drawn anew every time, and at a safe one in the same way.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.core.errors import ParameterError
+from incrowd.papers.attacks import pictures
 from incrowd.randomness import RandomSource
 from incrowd.theory.crowd import exact_delta, paper_delta
 from incrowd.theory.syntactic import k_anonymity
@@ -38,6 +39,10 @@ class Attack:
         name: how it is asked for.
         title: the method.
         story: what happens, step by step.
+        knows: what the attacker knows beforehand.
+        sees: what she looks at.
+        drawn: what came out this time.
+        pictures: what she sees of the unsafe release, and of a safe one, as markup.
         claim: what the method is believed to give.
         observed: what was found instead.
         safe: what the safe method gives in its place.
@@ -47,6 +52,10 @@ class Attack:
     name: str
     title: str
     story: tuple[str, ...]
+    knows: str
+    sees: str
+    drawn: str
+    pictures: tuple[str, str]
     claim: Finding
     observed: Finding
     safe: Finding
@@ -72,7 +81,15 @@ def extreme_values(k: int = 20, people: int = 2000) -> Attack:
     worth = 1_000 * (1 + source.integers(900, people))
     richest = 35_000_000
     with_her, without = (max(high for _, high in groups(np.append(worth, rest), k)) for rest in ([richest], []))
+    shown = groups(np.append(worth, richest), k)
     smallest = min(len(members) for members in _split(np.sort(np.append(worth, richest)), k))
+    # The same look at crowds of ranges that were declared: two tables, with her and without, each with its own sample.
+    edges = np.array([0, 300_001, 600_001, 900_001, richest + 1])
+    drawn = [
+        np.histogram(rest[source.binomial(np.ones(len(rest), dtype=np.int64), 0.1) > 0], edges)[0]
+        for rest in (np.append(worth, richest), worth)
+    ]
+    crowds = [np.where(counts >= k, counts, 0) for counts in drawn]
     return Attack(
         "extreme-values",
         "Groups of k, each shown as the range of its members (Mondrian)",
@@ -84,6 +101,12 @@ def extreme_values(k: int = 20, people: int = 2000) -> Attack:
             f"The table is {smallest}-anonymous: nobody stands in a group of fewer than {k}.",
             f"With her in the table the last group ends at {with_her:,}; without her, at {without:,}.",
         ),
+        "That nobody else owns more than 900,000.",
+        "The range of the last group.",
+        f"This time {len(shown)} groups came out; the last one ends at {with_her:,}. Of a tenth of the same people, "
+        f"in ranges that were declared, {sum(int(c > 0) for c in crowds[0])} crowds came out; the highest range is not "
+        "among them, whether she is in the table or not.",
+        (pictures.ranges(shown[-8:]), pictures.beside_each_other(edges, *crowds)),
         Finding(1 / k, f"Among {k} people nobody should be pointed at with a probability above 1/{k}."),
         Finding(
             float(with_her == richest and without < richest),
@@ -125,6 +148,11 @@ def one_sample(people: int = 30_000, fewest: int = 10_000, width: int = 20, epsi
     both = first + epsilon
     there, absent = (_two_answers(people, fewest, width, epsilon, present=present) for present in (True, False))
     apart, apart_absent = (law.sum(axis=1)[:, None] * law.sum(axis=0) for law in (there, absent))
+    epsilons = sorted({both, *(i / 8 for i in range(65))})
+    together, fresh = (
+        [max(_divergence(a, b, e), _divergence(b, a, e)) for e in epsilons]
+        for a, b in ((there, absent), (apart, apart_absent))
+    )
     return Attack(
         "one-sample",
         "Two releases from one and the same sample",
@@ -144,6 +172,13 @@ def one_sample(people: int = 30_000, fewest: int = 10_000, width: int = 20, epsi
                 f"{_divergence(there, absent, both):.3f}, and at ε = 5 it still is {_divergence(there, absent, 5):.3f}."
             ),
         ),
+        "How both answers are made, and how many people there are besides her.",
+        "Whether the two answers fit together.",
+        _asked_twice(people, width, epsilon),
+        (
+            pictures.divergences("Both answers from one sample", epsilons, together, both),
+            pictures.divergences("A fresh sample for the second", epsilons, fresh, both),
+        ),
         Finding(0.0, "The δ at the sum of both ε, if promises about one sample added up."),
         Finding(
             _divergence(there, absent, both),
@@ -156,6 +191,25 @@ def one_sample(people: int = 30_000, fewest: int = 10_000, width: int = 20, epsi
         ),
         "Uncertainty that protects one release is used up by it. Every release draws a sample of its own here, and the "
         "ledger refuses a second release from a table that is itself a sample.",
+    )
+
+
+def _asked_twice(people: int, width: int, epsilon: float) -> str:
+    """Both answers, drawn once with her in the sample: what they are, and whether they fit together."""
+    source = RandomSource()
+    half = np.array([people])
+    first, other = (int(source.binomial(half, 0.5)[0]) for _ in range(2))
+    noise = 0
+    while source.binomial(np.array([1]), math.exp(-epsilon))[0]:
+        noise += 1
+    noise *= 1 - 2 * int(source.integers(2, 1)[0])
+    said = (first // width + 1) % 2  # turned around, as she is in the sample
+    sizes = {"the same sample": first + 1 + noise, "a fresh one": other + noise}
+    fits = {name: "fits" if (size // width) % 2 == said else "contradicts it" for name, size in sizes.items()}
+    return (
+        f"This time she was in the sample. The first answer says that the stripe is {'odd' if said else 'even'}. The "
+        + "; ".join(f"size of {name} is told as {size:,}, which {fits[name]}" for name, size in sizes.items())
+        + ". Of one sample a contradiction gives her away; of two it is as likely without her."
     )
 
 
@@ -199,6 +253,10 @@ def duplicated_rows(k: int = 20, people: int = 1000) -> Attack:
     sampled = source.binomial(np.ones(people, dtype=np.int64), 0.1)
     shown = table[sampled >= k]
     safe = float(np.mean(np.isin(asked, shown) == truth))
+    looked = [
+        (who, [int(np.isin(asked[truth == there], rows).sum()) for rows in (published, shown)])
+        for who, there in (("in the table", True), ("not in it", False))
+    ]
     return Attack(
         "duplicated-rows",
         f"Every row published {k} times",
@@ -206,6 +264,14 @@ def duplicated_rows(k: int = 20, people: int = 1000) -> Attack:
             f"{people:,} people, nearly all different. Each row is written {k} times.",
             f"The table is {reached}-anonymous by definition: every combination of values occurs {reached} times.",
             f"Somebody asks about {people:,} people, half of whom are in the table, and looks whether they are there.",
+        ),
+        "All values of each person that she asks about.",
+        "Whether a row with these values is there.",
+        f"This time she finds {looked[0][1][0]:,} of {people // 2:,} who are in the table, and {looked[1][1][0]:,} of "
+        f"those who are not. In a sampled crowd she finds {looked[0][1][1]:,} and {looked[1][1][1]:,}.",
+        (
+            pictures.found("Every row published many times", [(w, n[0]) for w, n in looked], people // 2),
+            pictures.found("A sampled crowd", [(w, n[1]) for w, n in looked], people // 2),
         ),
         Finding(1 / k, f"Among {k} equal rows nobody should be pointed at with a probability above 1/{k}."),
         Finding(right, "The share of people about whom the answer is right; guessing gives 0.5."),
@@ -225,7 +291,11 @@ def _absent(table: Integers, values: int, size: int) -> Integers:
 def choosing_on_the_sample(k: int = 20, beta: float = 0.1, epsilon: float = 1.0) -> Attack:
     """Theorem 6 as printed lets the mapping be chosen on the sample; then its δ is exceeded."""
     promised = paper_delta(k, beta, epsilon) or 1.0  # always there for these parameters
-    worst, at = max((_gap(n, k, beta, epsilon), n) for n in range(k, 4 * k))
+    sizes = range(k, 4 * k)
+    gaps = [_gap(n, k, beta, epsilon) for n in sizes]
+    worst, at = max(zip(gaps, sizes, strict=True))
+    exact = exact_delta(k, beta, epsilon)
+    sampled = int(RandomSource().binomial(np.array([at]), beta)[0])
     return Attack(
         "choosing-on-the-sample",
         "A private choice of the mapping, made on the sample",
@@ -243,10 +313,18 @@ def choosing_on_the_sample(k: int = 20, beta: float = 0.1, epsilon: float = 1.0)
                 f"is {worst:.3g}, where the theorem promises {promised:.3g}."
             ),
         ),
+        "Everyone in the group but her.",
+        "Which mapping was chosen, and how many of the group are published.",
+        f"This time {sampled} of the {at} people of her group were sampled, where {k} are needed: what gives her away "
+        "is rare. It is not as rare as was promised.",
+        (
+            pictures.distances("Chosen on the sample", sizes, gaps, promised),
+            pictures.distances("Chosen on the full table", sizes, [exact] * len(sizes), promised),
+        ),
         Finding(promised, "The δ that the theorem promises."),
         Finding(worst, "The δ that the outputs really have, at least (an exact sum, no simulation)."),
         Finding(
-            exact_delta(k, beta, epsilon),
+            exact,
             "The exact δ if the choice is made on the full table, before and independently of the sampling.",
         ),
         "The sample is no longer independent of a choice that has looked at it. Levels are chosen on the full table "

@@ -45,7 +45,6 @@ class Choice:
         self._alias: Codes = np.array([alias for _, alias in pairs], np.int64).ravel()
 
     def pick(self, draws: Draws, context: Codes | int = 0) -> Codes:
-        """One value for each draw."""
         slot = (draws & np.uint32(self._slots - 1)).astype(np.int64)
         place = slot + context * self._slots
         keeps = (draws >> np.uint32(32 - _FRACTION)) < self._threshold[place]
@@ -68,7 +67,6 @@ class Spread:
         self._start, self._width, self._low, self._rise = columns
 
     def pick(self, draws: Draws, number: Codes) -> Codes:
-        """The quantile of distribution `number` at each draw."""
         place = (number << 32) + draws
         piece = np.searchsorted(self._start, place, side="right") - 1
         quantile: Codes = self._low[piece] + (place - self._start[piece]) * self._rise[piece] // self._width[piece]

@@ -151,7 +151,11 @@ _VERDICTS = {True: "agrees", False: "differs", None: "cannot be compared"}
 
 def _whole(one: Figure) -> tuple[Content, ...]:
     rows = [[claim.said, claim.found, _VERDICTS[claim.agrees]] for claim in one.claims]
-    return (*one.content, table("Compared with the paper", ["the paper", "here", ""], rows)) if rows else one.content
+    return (
+        (*one.content, table("Compared with the paper", ["the paper", "here", "verdict"], rows))
+        if rows
+        else one.content
+    )
 
 
 def _agreement(figures: Sequence[Figure]) -> tuple[Content, ...]:
@@ -170,10 +174,10 @@ def _agreement(figures: Sequence[Figure]) -> tuple[Content, ...]:
     ]
     parts: list[Content] = []
     if differing := those(False):
-        parts.append(table("What differs", ["", "the paper", "here"], differing))
+        parts.append(table("What differs", ["table or figure", "the paper", "here"], differing))
     parts.append(table("What agrees", ["table or figure", "of what was compared"], compared, numbers=(1,)))
     if other := those(None):
-        parts.append(table("What cannot be compared", ["", "the paper", "here"], other))
+        parts.append(table("What cannot be compared", ["table or figure", "the paper", "here"], other))
     return tuple(parts)
 
 

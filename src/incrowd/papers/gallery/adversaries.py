@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.auditing.grouping import Grouping
+from incrowd.auditing.groups import Grouping
 from incrowd.core.numbers import number
 from incrowd.hierarchy import codings
 from incrowd.papers.examples.census import census_batches

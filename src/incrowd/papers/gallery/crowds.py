@@ -71,7 +71,7 @@ def table_2(material: Material) -> Figure:  # noqa: ARG001
         (
             table(
                 "δ, by the paper’s bound and exactly",
-                ["", *(f"ε = {e:g}" for e in crowd_figures.TABLE_2_EPSILONS)],
+                ["bound", *(f"ε = {e:g}" for e in crowd_figures.TABLE_2_EPSILONS)],
                 rows,
                 numbers=range(1, 7),
             ),

@@ -10,7 +10,7 @@ for (const story of document.querySelectorAll(".story")) {
     told.setAttribute("aria-busy", "true");
     try {
       fill(told, await ask(`/attacks/${encodeURIComponent(story.dataset.attack)}`));
-      button.textContent = "Attack again";
+      button.textContent = "Draw again";
     } catch (error) {
       showError(told, error);
     }

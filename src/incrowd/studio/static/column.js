@@ -2,6 +2,7 @@
 
 import { make } from "./studio.js";
 import { TreeEditor, fromPolicy } from "./tree.js";
+import { cutEditor, firstCuts } from "./cuts.js";
 import { levelTable } from "./data.js";
 
 const ROLES = { quasi: "others may know it", sensitive: "others want to know it", drop: "never published" };
@@ -47,6 +48,7 @@ const WRITE = {
   text: (value) => (value === undefined || value === null ? "" : String(value)),
   list: (value) => (Array.isArray(value) ? value.join(", ") : WRITE.text(value)),
   lines: (value) => (Array.isArray(value) ? value.join("\n") : ""),
+  map: (value) => Object.entries(value || {}).map(([code, label]) => `${code} = ${label}`).join("\n"),
   grid: (value) => (Array.isArray(value) ? (Array.isArray(value[0]) ? value : [value]).map((line) => line.join(", ")).join("\n") : ""),
 };
 const READ = {
@@ -54,12 +56,15 @@ const READ = {
   list: (text) => commas(text),
   lines: (text) => text.split("\n").map((line) => line.trim()).filter(Boolean),
   grid: (text) => text.split("\n").filter((line) => line.trim()).map(commas),
+  map: (text) => Object.fromEntries(text.split("\n").map((line) => line.split("=")).filter((parts) => parts.length > 1 && parts[0].trim())
+    .map(([code, ...label]) => [code.trim(), label.join("=").trim()])),
 };
+const given = (thing) => (Object.keys(thing).length ? thing : undefined);
 
 let count = 0;
 function field(kind, label, value, changed) {
   const id = `f${++count}`;
-  const multi = kind === "lines" || kind === "grid";
+  const multi = kind === "lines" || kind === "grid" || kind === "map";
   const input = multi
     ? make("textarea", { id, rows: String(Math.min(8, 2 + (value || "").split("\n").length)), spellcheck: "false" })
     : make("input", { type: "text", id, autocomplete: "off", spellcheck: "false" });
@@ -107,7 +112,39 @@ function ways(place, title, kinds, kind, said, changed) {
     changed(read(), kind);
   }), fields);
   draw(kind, said);
-  return { get kind() { return kind; }, read };
+  return { show: (from) => draw(kind, from) };
+}
+
+const MOST_LABELLED = 60;
+
+/** What values are published as: a label beside each value of a list, or the code book that has them. */
+function labelFields(content, put) {
+  const said = content.labels;
+  const values = Array.isArray(content.domain) ? content.domain : [];
+  const place = make("details", { open: Boolean(said) }, make("summary", {}, "Labels: what values are published as"));
+  if (said && typeof said === "object" && "file" in said) {
+    const [element, input] = field("text", "They stand in the code book", WRITE.text(said.file), () => put("labels", READ.text(input.value) ? { ...said, file: READ.text(input.value) } : undefined));
+    place.append(element);
+    return place;
+  }
+  const codes = [...new Set([...values, ...Object.keys(said || {})])];
+  if (!codes.length || codes.length > MOST_LABELLED) {
+    const [element, input] = field("map", "One on each line, like this: 1 = female", WRITE.map(said), () => put("labels", given(READ.map(input.value))));
+    place.append(element);
+    return place;
+  }
+  const labels = { ...(said || {}) };
+  place.append(make("table", { class: "labels" }, make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "value"), make("th", { scope: "col" }, "published as"))),
+    make("tbody", {}, ...codes.map((code) => {
+      const input = make("input", { type: "text", value: labels[code] ?? "", placeholder: String(code), "aria-label": `Label of ${code}`, autocomplete: "off" });
+      input.addEventListener("change", () => {
+        if (input.value.trim()) labels[code] = input.value.trim();
+        else delete labels[code];
+        put("labels", given(labels) && { ...labels });
+      });
+      return make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, code)), make("td", {}, input));
+    }))));
+  return place;
 }
 
 export function columnForm(place, { name, known, said, levels, asked, changed, confirm }) {
@@ -121,7 +158,7 @@ export function columnForm(place, { name, known, said, levels, asked, changed, c
   if (known) {
     const bars = make("div", { class: "column-bars" });
     bars.innerHTML = known.bars; // drawn by the service, every text in it escaped
-    place.append(make("p", { class: "why" }, `${known.why[0]?.toUpperCase() || ""}${known.why.slice(1)}.`), bars);
+    place.append(make("p", { class: "why" }, `${known.why[0]?.toUpperCase() || ""}${known.why.slice(1)}. `, make("span", { class: "keep" }, "True numbers: for your eyes only.")), bars);
     for (const question of known.questions) place.append(make("p", { class: "aside" }, question));
   }
   if (asked) {
@@ -142,31 +179,69 @@ export function columnForm(place, { name, known, said, levels, asked, changed, c
     return make("label", {}, input, ` ${text}`);
   })));
   if (role !== "drop") {
+    const again = () => columnForm(place, { name, known, said: { ...content }, levels, asked, changed, confirm });
     form.append(make("div", { class: "row" },
-      select("Type", Object.fromEntries(TYPES.map((one) => [one, one])), content.type || "text", (value) => put("type", value)),
+      select("Type", Object.fromEntries(TYPES.map((one) => [one, one])), content.type || "text", (value) => {
+        put("type", value);
+        again();
+      }),
       select("Missing values", { refuse: "are an error", keep: "are a value of their own", drop: "drop their record" }, content.missing || "refuse",
         (value) => put("missing", value === "refuse" ? undefined : value)),
       (() => {
         const [element, input] = field("text", "Other values are called", WRITE.text(content.other), () => put("other", READ.text(input.value) || undefined));
         return element;
       })()));
+    if (["date", "integer", "number"].includes(content.type)) {
+      const how = content.type === "date" ? "Dates are written as, dd.mm.yyyy say" : "Numbers are written as, 1.234,5 say";
+      const [format, input] = field("text", how, WRITE.text(content.format), () => put("format", READ.text(input.value) || undefined));
+      const [codes, lines] = field("map", "Codes among them that are none, like this: -9 = refused", WRITE.map(content.codes), () => put("codes", given(READ.map(lines.value))));
+      form.append(make("div", { class: "row" }, format), make("details", { open: Boolean(content.codes) }, make("summary", {}, "Codes among them"), codes));
+    } else form.append(labelFields(content, put));
 
     const values = make("fieldset", { class: "plain" }, make("legend", {}, "Values it may have"));
-    ways(values, "Given as", DOMAINS, kindOfDomain(content.domain), content.domain, (value) => put("domain", value));
+    const inValues = ways(values, "Given as", DOMAINS, kindOfDomain(content.domain), content.domain, (value) => {
+      put("domain", value);
+      if (!content.hierarchy?.taxonomy) showCuts();
+    });
     form.append(values);
 
     const coarser = make("fieldset", { class: "plain" }, make("legend", {}, "How they become coarser"));
     const treePlace = make("div", { class: "tree-place" });
     const showTree = (nodes) => new TreeEditor(treePlace, nodes, (tree) => put("hierarchy", { taxonomy: tree }));
-    ways(coarser, "Given as", HIERARCHIES, kindOfHierarchy(content.hierarchy), content.hierarchy, (value, kind) => {
+    const whole = content.type === "integer";
+    const showCuts = () => {
+      treePlace.replaceChildren();
+      const own = Array.isArray(content.hierarchy?.cuts) ? content.hierarchy.cuts : [];
+      const bins = content.domain && !Array.isArray(content.domain) && Array.isArray(content.domain.cuts) ? content.domain.cuts : null;
+      const grid = [...(bins ? [bins] : []), ...(own.length && !Array.isArray(own[0]) ? [own] : own)];
+      if (!known?.ranges.length || !grid.length || !grid[0].length) return;
+      cutEditor(treePlace, {
+        ranges: known.ranges, grid, whole,
+        changed: (next) => {
+          const coarse = bins ? next.slice(1) : next;
+          if (bins) content.domain = { ...content.domain, cuts: next[0] };
+          if (coarse.length || content.hierarchy) content.hierarchy = coarse.length ? { ...content.hierarchy, cuts: coarse } : undefined;
+          inValues.show(content.domain);
+          if (content.hierarchy) inCoarser.show(content.hierarchy);
+          write();
+        },
+      });
+    };
+    const inCoarser = ways(coarser, "Given as", HIERARCHIES, kindOfHierarchy(content.hierarchy), content.hierarchy, (value, kind) => {
       treePlace.replaceChildren();
       if (kind === "taxonomy") {
         const start = content.hierarchy?.taxonomy || (Array.isArray(content.domain) ? content.domain : known?.values) || [];
         showTree(fromPolicy(start));
         if (start.length || Object.keys(start).length) put("hierarchy", { taxonomy: start });
-      } else put("hierarchy", value);
+        return;
+      }
+      const begun = kind === "cuts" && !value.cuts?.length && content.domain ? firstCuts(content.domain.from, content.domain.to, whole) : null;
+      put("hierarchy", begun ? { cuts: begun } : value);
+      if (begun) again();
+      else showCuts();
     });
     if (content.hierarchy?.taxonomy) showTree(fromPolicy(content.hierarchy.taxonomy));
+    else showCuts();
     coarser.append(treePlace);
     form.append(coarser);
 

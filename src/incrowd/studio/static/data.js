@@ -1,17 +1,20 @@
-// Data and policy: a table, its columns, and the policy that says what may be published of it.
+// Table and policy: a table, its columns, and the policy that says what may be published of it.
 
 import { $, ask, choose, debounce, desk, folderOf, make, nameOf, roots, save, showError, tableFields, work } from "./studio.js";
 import { columnForm } from "./column.js";
+import { columnTable } from "./columns.js";
+import { peopleForm } from "./people.js";
 import { publishingForm } from "./publishing.js";
+import { readingForm } from "./reading.js";
 
-const state = { columns: [], content: {}, levels: {}, unconfirmed: {}, current: null, ...desk.get() };
+const state = { columns: [], people: null, content: {}, levels: {}, unconfirmed: {}, current: null, ...desk.get() };
 const policy = $("policy");
 
 // --- the policy's text is the one truth; everything else is drawn from it ---
 
 function checked(answer) {
   Object.assign(state, { content: answer.content || state.content, levels: answer.levels, unconfirmed: answer.unconfirmed, valid: answer.valid });
-  desk.set({ data: state.data, text: policy.value, base: state.base, path: state.path, valid: state.valid });
+  desk.set({ data: state.data, text: policy.value, base: state.base, path: state.path, valid: state.valid, open: Object.keys(state.unconfirmed).length, named: Boolean(state.content.data?.path) });
   const mark = $("policy-state");
   mark.textContent = answer.valid ? "valid" : "not valid yet";
   mark.className = `state ${answer.valid ? "yes" : "no"}`;
@@ -34,6 +37,7 @@ function showProblems(error) {
 
 function goToLine(line) {
   const lines = policy.value.split("\n");
+  $("policy-fold").open = true;
   const start = lines.slice(0, line - 1).join("\n").length + (line > 1 ? 1 : 0);
   policy.focus();
   policy.setSelectionRange(start, start + lines[line - 1].length);
@@ -104,30 +108,30 @@ const attribute = (name) => {
   return typeof said === "string" ? { role: said } : said || null;
 };
 
+const listed = columnTable({
+  chosen: (name) => {
+    state.current = name;
+    drawColumns();
+    drawColumn();
+  },
+  confirm: (names) => edit(names.map((name) => ({ confirm: name })), true),
+});
+
 function drawColumns() {
   const all = names();
   if (!all.includes(state.current)) state.current = all.find((name) => attribute(name) && attribute(name).role !== "drop") || all[0] || null;
-  const roles = { quasi: "may be known", sensitive: "sensitive", drop: "dropped" };
-  $("columns").replaceChildren(...all.map((name) => {
+  listed.draw(all.map((name) => {
     const said = attribute(name);
-    const role = said ? said.role || "quasi" : "drop";
-    return make("li", {}, make("button", {
-      type: "button", "aria-pressed": String(name === state.current), class: `column-${role}`,
-      onclick: () => {
-        state.current = name;
-        drawColumns();
-        drawColumn();
-      },
-    }, make("bdi", {}, name), make("small", {}, said ? roles[role] || role : "not listed"),
-    state.unconfirmed[name] ? make("span", { class: "ask", title: "to be confirmed" }, "to confirm") : null));
+    return {
+      name, known: state.columns.find((column) => column.name === name), listed: Boolean(said),
+      role: said ? said.role || "quasi" : "drop", open: Boolean(state.unconfirmed[name]), current: name === state.current,
+    };
   }));
   const rest = state.unconfirmed[""];
-  if (rest) {
-    $("columns").append(make("li", { class: "aside confirm" },
-      make("p", {}, "Besides the columns, this was read off the data:"),
-      ...rest.map((text) => make("p", {}, make("bdi", {}, text.replace(/^CONFIRM /, "")))),
-      make("button", { type: "button", onclick: () => edit([{ confirm: "" }], true) }, "I confirm the rest")));
-  }
+  $("rest").replaceChildren(...(rest ? [make("div", { class: "aside confirm" },
+    make("p", {}, "Besides the columns, this was read off the data:"),
+    ...rest.map((text) => make("p", {}, make("bdi", {}, text.replace(/^CONFIRM /, "")))),
+    make("button", { type: "button", onclick: () => edit([{ confirm: "" }], true) }, "I confirm the rest"))] : []));
 }
 
 function drawColumn() {
@@ -161,6 +165,10 @@ export function levelTable(levels) {
 
 function drawForms() {
   drawColumn();
+  peopleForm($("people"), {
+    content: state.content, names: names(), found: state.people, data: state.data,
+    changed: (changes) => edit(changes, true),
+  });
   publishingForm($("publishing"), {
     content: state.content, planned: desk.get().planned,
     changed: (changes, redraw) => edit(changes, redraw),
@@ -169,31 +177,53 @@ function drawForms() {
 
 // --- tables and files ---
 
-tableFields(async (data) => {
+const tableOf = (data) => JSON.stringify([data?.path, data?.upload, data?.reading]);
+
+/** What was found in a table, and the draft that comes of it, or the policy that is kept. */
+async function taken(data, found, kept) {
+  state.data = data;
+  state.columns = found.columns;
+  state.people = found.people;
+  $("table-said").textContent = `${data.name || nameOf(data.path)}: ${found.records.toLocaleString("en")} records, ${found.columns.length} columns.`;
+  $("decisions").hidden = !found.decisions.length;
+  $("decisions").querySelector("ol").replaceChildren(...found.decisions.map((one) =>
+    make("li", {}, one.column ? make("b", {}, `${one.column}: `) : null, one.question)));
+  desk.set({ data, looked: { id: found.id, of: tableOf(data) } });
+  const take = () => {
+    desk.set({ draft: found.text });
+    $("policy-said").textContent = "";
+    return setPolicy(found.text, null, data.path ? folderOf(absolute(data.path)) : roots[0]);
+  };
+  const isOwn = policy.value && (state.path || policy.value !== desk.get().draft);
+  if (!isOwn) await take();
+  else { // what somebody has written is never replaced unasked
+    await check();
+    if (!kept) $("policy-said").replaceChildren("Your policy was kept. ", make("button", { type: "button", onclick: take }, "Replace it by a draft for this table"));
+  }
+}
+
+/** Look at a table, as the form says that it is read. */
+async function look(data, kept = false) {
   showError($("look-error"), null);
+  const how = reading.said();
   try {
-    const found = await work($("look-progress"), { kind: "draft", data });
+    const found = await work($("look-progress"), { kind: "draft", data, base: state.base, reading: how });
     if (!found) return;
-    state.data = data;
-    state.columns = found.columns;
-    $("table-said").textContent = `${data.name || nameOf(data.path)}: ${found.records.toLocaleString("en")} records, ${found.columns.length} columns.`;
-    $("decisions").hidden = !found.decisions.length;
-    $("decisions").querySelector("ol").replaceChildren(...found.decisions.map((one) =>
-      make("li", {}, one.column ? make("b", {}, `${one.column}: `) : null, one.question)));
-    const take = () => {
-      desk.set({ draft: found.text });
-      $("policy-said").textContent = "";
-      return setPolicy(found.text, null, data.path ? folderOf(absolute(data.path)) : roots[0]);
-    };
-    const isOwn = policy.value && (state.path || policy.value !== desk.get().draft);
-    if (!isOwn) await take();
-    else { // what somebody has written is never replaced unasked
-      await check();
-      $("policy-said").replaceChildren("Your policy was kept. ", make("button", { type: "button", onclick: take }, "Replace it by a draft for this table"));
-    }
+    reading.done();
+    await taken({ ...data, reading: how }, found, kept);
+    await reading.write((changes) => edit(changes, true), state.content);
   } catch (error) {
     showError($("look-error"), error);
+    if (error.error?.code?.startsWith("data-")) await reading.help(data, error.error.code);
   }
+}
+
+const reading = readingForm({ data: () => state.asked || state.data, base: () => state.base, again: () => look(state.asked || state.data) });
+tableFields(async (data) => {
+  const { path, upload } = state.asked || state.data || {};
+  if (data.path !== path || data.upload !== upload) reading.clear();
+  state.asked = data;
+  await look(data);
 });
 
 const absolute = (path) => (path.startsWith("/") ? path : `${roots[0]}/${path}`);
@@ -206,9 +236,18 @@ $("open-policy").addEventListener("click", async () => {
     const opened = await ask(`/policy/open?path=${encodeURIComponent(path)}`);
     await setPolicy(opened.text, opened.path, opened.base);
     $("policy-said").textContent = `${nameOf(path)} is open.`;
+    const named = state.content.data?.path;
+    if (!$("path").value && typeof named === "string") $("path").value = named.startsWith("/") ? named : `${opened.base}/${named}`;
   } catch (error) {
     showError($("look-error"), error);
   }
+});
+
+// Remarks above a policy are kept, but it opens where it begins.
+$("policy-fold").addEventListener("toggle", () => {
+  if (document.activeElement === policy) return; // at a line that somebody has asked for
+  const first = policy.value.split("\n").findIndex((line) => line.trim() && !line.startsWith("#"));
+  policy.scrollTop = Math.max(0, first) * parseFloat(getComputedStyle(policy).lineHeight);
 });
 
 policy.addEventListener("input", debounce(check, 350));
@@ -228,7 +267,15 @@ $("save-policy").addEventListener("click", async () => {
 });
 $("download-policy").addEventListener("click", () => save(nameOf($("policy-path").value) || "policy.yaml", policy.value, "application/yaml"));
 
-if (state.text) {
-  if (state.data?.path) $("path").value = state.data.path;
-  setPolicy(state.text, state.path, state.base || roots[0]);
+// What this window was working on before is drawn again.
+if (state.data) {
+  if (state.data.path) $("path").value = state.data.path;
+  reading.show(state.data.reading);
+}
+if (state.text) await setPolicy(state.text, state.path, state.base || roots[0]);
+if (state.data) {
+  if (!state.data.reading) reading.show(state.content.data);
+  const before = state.looked?.of === tableOf(state.data) ? await ask(`/jobs/${state.looked.id}`).catch(() => null) : null;
+  if (before?.state === "done") await taken(state.data, { ...before.result, id: before.id }, true);
+  else await look(state.data, true);
 }

@@ -36,13 +36,17 @@ $("browse").addEventListener("click", async () => {
   }
 });
 $("what").addEventListener("change", () => {
-  $("description-field").hidden = $("what").value !== "add";
+  const adds = $("what").value === "add";
+  $("description-field").hidden = !adds;
+  $("rule-field").hidden = adds;
+  $("unit-field").hidden = adds || $("rule").value !== "unit";
 });
+$("rule").addEventListener("change", () => ($("unit-field").hidden = $("rule").value !== "unit"));
 $("change").addEventListener("submit", async (event) => {
   event.preventDefault();
   showError($("change-error"), null);
   const body = { path: $("path").value.trim() };
-  for (const name of ["what", "dataset", "epsilon", "delta", "relation", "description"]) body[name] = $(name).value.trim();
+  for (const name of ["what", "dataset", "epsilon", "delta", "relation", "rule", "unit", "description"]) body[name] = $(name).value.trim();
   try {
     shown(await ask("/ledger/change", { method: "POST", body }));
     showError($("error"), null);

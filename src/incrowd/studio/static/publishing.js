@@ -4,6 +4,8 @@ import { make, measures } from "./studio.js";
 import { select } from "./column.js";
 
 const LEDGER = [["path", "file"], ["dataset", "dataset"], ["epsilon", "ε, all in all"], ["delta", "δ"]];
+const RULES = { sum: "added up", order: "composed in the order they are made", unit: "in units" };
+const RELATIONS = { "add/remove": "adding or removing a record", "replace-one": "replacing a record" };
 
 let count = 0;
 function field(label, value, changed, cls = "field short") {
@@ -56,11 +58,19 @@ export function publishingForm(place, { content, planned, changed }) {
   if (kind?.editor) place.append(...EDITORS[kind.editor](release, put));
 
   const ledger = content.ledger || {};
+  const account = (changes) => {
+    const next = without({ ...ledger, ...changes });
+    changed([{ place: ["ledger"], content: Object.keys(next).length ? next : null }], true);
+  };
   place.append(make("details", { open: Boolean(content.ledger) }, make("summary", {}, "Ledger: keep account of all releases"),
-    make("div", { class: "row" }, ...LEDGER.map(([key, label]) => field(label, ledger[key], (value) => {
-      const next = without({ ...ledger, [key]: value });
-      changed([{ place: ["ledger"], content: Object.keys(next).length ? next : null }], true);
-    }, key === "path" || key === "dataset" ? "field" : "field short")))));
+    make("div", { class: "row" }, ...LEDGER.map(([key, label]) => field(label, ledger[key], (value) => account({ [key]: value }),
+      key === "path" || key === "dataset" ? "field" : "field short"))),
+    content.ledger ? make("div", { class: "row" },
+      select("Releases are counted", RULES, ledger.rule || "sum",
+        (rule) => account({ rule: rule === "sum" ? undefined : rule, unit: rule === "unit" ? ledger.unit || "k=17,beta=0.3" : undefined })),
+      ledger.rule === "unit" ? field("one unit", ledger.unit, (unit) => account({ unit }), "field") : null,
+      select("The budget is about", RELATIONS, ledger.relation || "add/remove",
+        (relation) => account({ relation: relation === "add/remove" ? undefined : relation }))) : null));
 }
 
 const EDITORS = { requirements };

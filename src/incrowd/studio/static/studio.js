@@ -99,7 +99,11 @@ export const desk = {
     }
   },
   set(changes) {
-    sessionStorage.setItem("desk", JSON.stringify({ ...this.get(), ...changes }));
+    const before = this.get();
+    // Another policy, or another table, has not been rehearsed.
+    const other = ["text", "data"].some((key) => key in changes && JSON.stringify(changes[key]) !== JSON.stringify(before[key]));
+    sessionStorage.setItem("desk", JSON.stringify({ ...before, ...(other ? { rehearsed: null } : {}), ...changes }));
+    document.dispatchEvent(new Event("desk"));
   },
 };
 
@@ -109,7 +113,7 @@ export const folderOf = (path) => path.split("/").slice(0, -1).join("/");
 // --- work in the background ---
 
 const PHASES = {
-  starting: "Starting", reading: "Reading the table", searching: "Looking for the best table", drawing: "Drawing",
+  waiting: "Waiting for other work to end", starting: "Starting", reading: "Reading the table", searching: "Looking for the best table", drawing: "Drawing",
   writing: "Writing", solving: "Finding parameters", checking: "Checking", auditing: "Auditing", done: "Done",
 };
 
@@ -127,7 +131,7 @@ export async function work(place, request, { cancelled } = {}) {
       words.textContent = "Stopping";
       await ask(`/jobs/${job.id}`, { method: "DELETE" }).catch(() => {});
     });
-    for (let wait = 60; job.state === "running"; wait = Math.min(400, wait * 1.3)) {
+    for (let wait = 60; ["waiting", "running"].includes(job.state); wait = Math.min(400, wait * 1.3)) {
       await new Promise((resolve) => setTimeout(resolve, wait));
       job = await ask(`/jobs/${job.id}`);
       if (stop.disabled) continue;

@@ -35,9 +35,14 @@ export class TreeEditor {
         button("→", "Alt+→: into the group before", () => this.indent()),
         button("←", "Alt+←: out of its group", () => this.outdent())),
       this.tree,
-      make("p", { class: "hint" }, "Arrow keys move, F2 renames, Insert puts a group around a value, Alt with arrows moves it, Delete removes it."),
+      make("p", { class: "hint" }, "Drag a value onto a group, or use the keys: arrows move, F2 renames, Insert puts a group around a value, Alt with arrows moves it, Delete removes it."),
     );
     this.tree.addEventListener("keydown", (event) => this.key(event));
+    this.tree.addEventListener("dragover", (event) => this.dragged && event.preventDefault());
+    this.tree.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.drop(null);
+    });
     this.draw();
   }
 
@@ -122,6 +127,52 @@ export class TreeEditor {
     higher.nodes.splice(higher.at + 1, 0, this.current);
   }
 
+  /** Whether one of two nodes is below the other, or the same. */
+  holds(above, wanted) {
+    return above === wanted || above.children.some((child) => this.holds(child, wanted));
+  }
+
+  /** What was dragged goes into a group; onto a value, it goes before it. */
+  drop(onto) {
+    const moved = this.dragged;
+    this.dragged = null;
+    if (!moved || (onto && this.holds(moved, onto))) return;
+    this.act(() => {
+      const from = this.find(moved);
+      from.nodes.splice(from.at, 1);
+      if (!onto) this.nodes.push(moved);
+      else if (onto.children.length) {
+        onto.children.push(moved);
+        onto.open = true;
+      } else {
+        const to = this.find(onto);
+        to.nodes.splice(to.at, 0, moved);
+      }
+      this.current = moved;
+    });
+  }
+
+  /** Lets a row be dragged, and be dropped onto. */
+  draggable(row, one) {
+    row.draggable = true;
+    row.addEventListener("dragstart", (event) => {
+      this.dragged = one;
+      event.dataTransfer.setData("text/plain", one.name);
+      event.dataTransfer.effectAllowed = "move";
+    });
+    row.addEventListener("dragover", (event) => {
+      if (!this.dragged || this.holds(this.dragged, one)) return;
+      event.preventDefault();
+      row.classList.add(one.children.length ? "into" : "before");
+    });
+    row.addEventListener("dragleave", () => row.classList.remove("into", "before"));
+    row.addEventListener("drop", (event) => {
+      event.preventDefault();
+      event.stopPropagation();
+      this.drop(one);
+    });
+  }
+
   shown(nodes = this.nodes) {
     return nodes.flatMap((one) => [one, ...(one.open ? this.shown(one.children) : [])]);
   }
@@ -175,6 +226,7 @@ export class TreeEditor {
       });
       row.addEventListener("dblclick", () => this.act(() => { this.current = this.editing = one; }));
       if (one === this.editing) this.field(name, one);
+      else this.draggable(row, one);
       if (one.children.length && one.open) {
         element.append(make("ul", { role: "group" }, ...one.children.map((child) => item(child, level + 1))));
       }

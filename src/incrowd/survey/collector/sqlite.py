@@ -81,7 +81,6 @@ class Sqlite:
         return dict(self._connection.execute("SELECT key, value FROM meta"))
 
     def add(self, entries: Sequence[StoredRecord], keys: Sequence[bytes]) -> set[bytes] | None:
-        """Store the records whose nonces are new, in one transaction."""
         with self._errors(), self._transaction():
             execute = self._connection.execute
             if execute("SELECT value FROM meta WHERE key = 'state'").fetchone()[0] != b"open":
@@ -116,13 +115,11 @@ class Sqlite:
         self._connection.execute(f"PRAGMA busy_timeout={round(1000 * seconds)}")
 
     def finish(self) -> None:
-        """Take no more records, and forget the nonces."""
         with self._errors(), self._transaction():
             self._connection.execute("UPDATE meta SET value = ? WHERE key = 'state'", (b"closed",))
             self._connection.execute("DELETE FROM nonces")
 
     def cells(self) -> Mapping[bytes, int]:
-        """How often each record is there."""
         with self._errors():
             return dict(self._connection.execute("SELECT record, count(*) FROM records GROUP BY record"))
 

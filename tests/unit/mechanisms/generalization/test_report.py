@@ -20,9 +20,10 @@ from incrowd.mechanisms.generalization import report as generalization_report
 from incrowd.mechanisms.generalization import state as kind
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
+from incrowd.releases.certificate import digest_without
 from incrowd.releases.verdict import public_block, verdict
 from incrowd.reports.frame import MARKING
-from incrowd.reports.page import with_verdict
+from incrowd.reports.page import completed
 
 POLICY = """
 incrowd: 1
@@ -96,7 +97,12 @@ def test_the_public_one_is_made_of_public_things_only(made, people):
     settled = MECHANISMS["generalization"].settle(plan, codings(plan), 1)
     statement = kind.state(kind._said(made.certified), kind._beliefs(made.certified.promise))
     page = generalization_report.public_report(plan, settled, Publication(made.histogram), statement, void=None)
-    assert with_verdict(page, public_block(verdict(plan, made.histogram, statement))) == made.report
+    digest = digest_without("report.html", made.certificate)
+    assert completed(page, public_block(verdict(plan, made.histogram, statement)), digest) == made.report
+    assert made.report.count(digest.encode()) == 2  # at the end, and at the foot of each printed page
+    assert digest.encode() in made.internal["report.html"]
+    assert digest == digest_without("report.html", {**made.certificate, "digest": "", "signature": {}})
+    assert digest != digest_without("report.html", {**made.certificate, "randomness": "dice"})
 
 
 def test_the_internal_one_shows_the_lattice_and_the_worst_groups(made, people):

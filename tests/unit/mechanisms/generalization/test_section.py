@@ -11,7 +11,7 @@ from incrowd.mechanisms.generalization.adversaries import AdversarySpec, Earlier
 from incrowd.mechanisms.generalization.requirements import REQUIREMENTS, Closeness, Diversity, GroupSize
 from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.policy import Policy
-from incrowd.policy.reading import keys_of
+from incrowd.policy.texts import keys_of
 
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "policy.md"
 

@@ -1,6 +1,7 @@
 """Tables in parts: folders that are right, folders that were tampered with, and requests that make no sense."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from incrowd.mechanisms.tables import part_names
 from incrowd.policy import Policy
 from incrowd.releases import certificate as certificates
 from incrowd.releases import verify
+from incrowd.releases.published import read_table
 from incrowd.releases.release import measured
 
 ROWS, PER_PART = 2000, 600
@@ -49,6 +51,7 @@ def certify_parts(folder, change=lambda content: None):
     content["files"] = {f"release.parquet/{part.name}": measured(part) for part in parts} | {
         "report.html": content["files"]["report.html"]
     }
+    (folder / "datapackage.json").unlink(missing_ok=True)  # it is about one file; earlier releases have none
     content["randomness"] = DerivedBits.kind
     change(content)
     path.write_bytes(certificates.to_bytes(certificates.seal(content)))
@@ -96,6 +99,34 @@ def test_a_table_in_parts_is_read_like_any_other(folder):
     assert failing(folder) == set()
     assert incrowd.estimate(folder, ["sex", "job"], mean="age") == whole
     assert len(pd.read_parquet(folder / "release.parquet")) == ROWS
+
+
+def counted_by(monkeypatch):
+    """The columns and the number of cells of every table that is read from now on."""
+    found = []
+
+    def spy(*arguments):
+        table = read_table(*arguments)
+        found.append((table.histogram.names, len(table.histogram)))
+        return table
+
+    monkeypatch.setattr(verify, "read_table", spy)
+    return found
+
+
+def test_of_a_table_in_parts_no_more_is_held_than_is_asked_for(people, parts, monkeypatch):
+    found = counted_by(monkeypatch)
+    api.verify(parts)
+    incrowd.estimate(parts, ["sex"])
+    assert found == [((), 1), (("sex",), 2)]
+
+    def load():
+        pytest.fail("the whole table was loaded")
+
+    drawn = api.release(people, Policy.from_text(POLICY % ""))
+    written = replace(drawn, folder=parts, load=load)  # as executors leave it
+    assert incrowd.estimate(written, ["job"], mean="age") == incrowd.estimate(parts, ["job"], mean="age")
+    assert {names for names, _ in found[2:]} == {("job", "age")}
 
 
 @pytest.mark.parametrize("sizes", [[600, 600, 800], [600, 600, 599, 201], [2000], [600, 600, 600, 200, 0], [500] * 4])

@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ from incrowd.randomness import RandomSource
 from incrowd.releases import certificate as certificates
 from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
 from incrowd.releases.verdict import public_block, verdict
-from incrowd.reports.page import with_verdict
+from incrowd.reports.page import completed
 
 BASE = """
 incrowd: 1
@@ -417,11 +418,14 @@ def test_records_that_their_owners_have_randomised(people, tmp_path):
     assert made.statement.mechanism.randomised_by == "respondents"
     assert decided.promise.records == 5000
     assert any("respondent" in text for text in made.statement.assumptions)
-    files = files_of(plan, made.publication)
-    report = public_report(plan, decided, made.published, made.statement, void=None)
-    report = with_verdict(report, public_block(verdict(plan, made.published, made.statement)))
-    certificate = certify(plan, made.statement, made.published.columns, None, RandomSource(), files, report, None)
-    certificate = certificate.read(certificates.seal({**certificate.document(), "randomness": BY_RESPONDENTS}))
+    page = public_report(plan, decided, made.published, made.statement, void=None)
+    judged = public_block(verdict(plan, made.published, made.statement))
+    bits, files = SimpleNamespace(kind=BY_RESPONDENTS, secure=True), files_of(plan, made.publication)
+    certificate, report, _ = certify(
+        *(plan, made.statement, made.published.columns, None, bits, files),
+        report=lambda digest: completed(page, judged, digest),
+        void=None,
+    )
     Release(lambda: came, certificate, plan, report, {}).save(tmp_path / "out")
     assert api.verify(tmp_path / "out").valid
     few = Histogram.of(came.columns, np.minimum(came.counts, 1))

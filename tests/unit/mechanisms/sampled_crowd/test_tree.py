@@ -1,7 +1,10 @@
 """Crowds under a private tree, from policy to verified folder."""
 
 import json
+import math
 from dataclasses import replace
+from fractions import Fraction
+from functools import partialmethod
 
 import numpy as np
 import pandas as pd
@@ -10,13 +13,17 @@ import pytest
 from incrowd import api
 from incrowd.core.errors import GuaranteeError, IncrowdError, PolicyError, UnreachableError
 from incrowd.core.signing import canonical
+from incrowd.hierarchy import codings
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.promises import ConcentratedPromise, CrowdPromise
 from incrowd.mechanisms.registry import mechanism_named
-from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, ONE_WAY, check_table, tree_of
+from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
+from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, ONE_WAY, check_table, settled_again, tree_of
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
+from incrowd.recoding.growth import cost
 from incrowd.releases.verify import VOID, read_release
+from incrowd.theory.crowd import smallest_k
 
 ATTRIBUTES = """
 incrowd: 1
@@ -119,6 +126,20 @@ def test_what_others_could_forge_is_found(released):
     small = published.table.with_counts(np.where(np.arange(len(published.table)) == 0, 1, published.table.counts))
     found = check_table(certificate, Publication(small, published.beside))
     assert any("records or more" in check.name for check in found if not check.holds)
+
+
+def test_trees_of_earlier_releases_are_priced_by_the_noise_they_had(tmp_path, monkeypatch):
+    """Then it was a quarter of the threshold, and the certificate said nothing of it."""
+    monkeypatch.setattr(TreeSettled, "__init__", partialmethod(TreeSettled.__init__, by_budget=False))
+    made(tmp_path / "out", ", splits: binary, choice_rho: 0.06")
+    monkeypatch.undo()
+    certificate, published = read_release(tmp_path / "out")
+    assert certificate.mechanism.tree.noise is None
+    assert [c.name for c in api.verify(tmp_path / "out").checks if not c.holds] == [VOID]
+    tree, _ = tree_of(published.beside)
+    then = settled_again(certificate).growth([c.name for c in tree.columns])
+    assert cost(tree, then) <= then.budget
+    assert cost(tree, replace(then, by_budget=True)) > cost(tree, then)
 
 
 def test_a_mapping_is_used_again_for_nothing(released, tmp_path):
@@ -260,16 +281,32 @@ def test_the_ledger_is_charged_with_what_is_promised(released):
     assert isinstance(mechanism.spending(settled(f", mapping: {mapping}")), CrowdPromise)
 
 
-def test_people_with_several_rows_are_refused():
+def test_people_with_several_rows_are_promised_as_people(tmp_path):
+    """The same promise for a person with three rows: each row may pay a ninth, and crowds have the profile of three."""
+    section = "people: {column: person, at_most: 3}\n"
     text = f"{ATTRIBUTES}  person: {{role: drop}}\nrelease: {{{RELEASE}}}\n"
-    for most in (1, 3):
-        plan = Policy.from_text(f"{text}people: {{column: person, at_most: {most}}}\n")
-        table = people().assign(person=np.arange(4000) // 2)
-        if most == 1:
-            assert api.release(table, plan, _source=RandomSource.seeded(1)).histogram.total
-        else:
-            with pytest.raises(PolicyError, match="one row each"):
-                api.release(table, plan, _source=RandomSource.seeded(1))
+    plan = Policy.from_text(text + section)
+    table = people(rows=60_000).assign(person=np.arange(60_000) // 5)
+    found = api.release(table, plan, folder=tmp_path / "out", _source=RandomSource.seeded(1))
+    assert [c.name for c in api.verify(tmp_path / "out").checks if not c.holds] == [VOID]
+    assert found.certificate["promise"]["relation"] == "add/remove a person with at most 3 rows"
+    assert ", for all rows of a person wherever they lie" in found.certificate["promise"]["grounds"]
+    settled_three = mechanism_named("sampled_crowd").settle(plan, codings(plan), 1)
+    crowd, alone = settled_three.crowd, settled("").crowd
+    assert crowd.rho == alone.rho
+    assert crowd.k > alone.k
+    assert crowd.row_rho == Fraction(alone.rho) / 9
+    assert settled_three.one_way_variance == math.ceil(4 * 9 / (2 * Fraction(3, 20) * Fraction(0.04)))
+    assert 1.6 < crowd.exact_delta * 2e5 <= 2.0
+    spent = mechanism_named("sampled_crowd").spending(settled_three)
+    assert spent == ConcentratedPromise(0.04, 1e-5, crowd.k, crowd.beta, rows_per_person=3)
+    assert spent.whole.delta(2.0) <= 1e-5 < CrowdPromise(crowd.k, crowd.beta).parts(spent.relation)[0].delta(0.0)
+    assert len(found.histogram) > 1
+    # A mapping that is given costs nothing, and the crowd still covers the person.
+    mapping = next((tmp_path / "out").glob("*mapping.json"))
+    again = Policy.from_text(f"{text.replace('recoding: tree', f'recoding: tree, mapping: {mapping}')}{section}")
+    given = mechanism_named("sampled_crowd").settle(again, codings(again), 1).crowd
+    assert (given.rho, given.k) == (0.0, smallest_k(2.0, 1e-5, given.beta, 3))
 
 
 def test_intervals_hold(tmp_path):

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from incrowd.mechanisms.views import blocks, fitting
+from incrowd.mechanisms.views import blocks, model_fit
 from incrowd.mechanisms.views.blocks import Trust
 from incrowd.mechanisms.views.consistency import reconciled
 from incrowd.mechanisms.views.descent import least
-from incrowd.mechanisms.views.fitting import carried, fit
 from incrowd.mechanisms.views.junction import JunctionTree, onto, spread
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.model import Model, errors
+from incrowd.mechanisms.views.model_fit import carried, fit
 
 SIZES = (3, 2, 4, 3, 2)
 CYCLE = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)]
@@ -175,7 +175,7 @@ def test_noise_about_independent_columns_is_taken_for_noise():
 
 
 def test_without_shrinking_the_noise_would_be_believed(monkeypatch):
-    monkeypatch.setattr(fitting, "trusts", lambda m, _: [Trust((1,) * len(m.shape), np.full(m.shape, 1e-3))])
+    monkeypatch.setattr(model_fit, "trusts", lambda m, _: [Trust((1,) * len(m.shape), np.full(m.shape, 1e-3))])
     table, rng = independent(), np.random.default_rng(6)
     single = [noisy(table, (column,), 20, rng) for column in range(3)]
     control, model = fit(WIDE, single, 20_000), fit(WIDE, [*single, noisy(table, (0, 1), 20, rng)], 20_000)

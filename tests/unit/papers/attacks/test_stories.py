@@ -2,6 +2,7 @@
 
 import json
 import math
+import xml.etree.ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
@@ -62,6 +63,24 @@ def test_choosing_on_the_sample_exceeds_what_theorem_6_promises(beta, promised, 
     assert found.claim.value == pytest.approx(promised, rel=5e-3)
     assert found.observed.value >= true * 0.99
     assert found.safe.value < found.claim.value
+
+
+def test_each_attack_is_told_with_what_is_seen_and_is_drawn_anew():
+    told = {name: [stories.run(name) for _ in range(2)] for name in stories.ATTACKS}
+    for name, (first, _) in told.items():
+        assert first.knows
+        assert first.sees
+        assert first.drawn.startswith("This time")
+        unsafe, safe = map(ET.fromstring, first.pictures)
+        assert "".join(unsafe.itertext()) != "".join(safe.itertext()), name
+    # What is drawn differs from time to time, so a picture of it does.
+    first, second = told["extreme-values"]
+    assert first.pictures[0] != second.pictures[0]
+    # Of the safe release she sees the same with and without the person: nothing in the highest range.
+    (highest,) = [row for row in ET.fromstring(first.pictures[1]).iter("tr") if "or more" in "".join(row.itertext())]
+    assert "".join(highest.itertext()) == "900,001 or more00"
+    contradicting = [stories._asked_twice(30_000, 20, 1.0).count("which contradicts it") for _ in range(40)]
+    assert sum(n >= 1 for n in contradicting) >= 30  # 19 in 20 of the same sample, and half of a fresh one
 
 
 def test_an_unknown_attack_is_refused():

@@ -14,7 +14,7 @@ from incrowd.core.errors import DataError, InputError, UnreachableError
 from incrowd.core.signing import load_secret_key, make_keys
 from incrowd.policy import Policy
 from incrowd.survey import Question, Questionnaire
-from incrowd.survey.collector.publishing import as_float, close_and_count, policy_of, rehearse, tabulate
+from incrowd.survey.collector.collection import as_float, close_and_count, policy_of, rehearse, tabulate
 from incrowd.survey.collector.sqlite import Sqlite
 from incrowd.survey.collector.store import Store, StoredRecord
 from incrowd.survey.questionnaire import numerator64

@@ -1,8 +1,8 @@
 """Choose a tree of boxes on the full table, sample, and publish only crowds of k.
 
-*Precondition.* The histogram counts the full table on its declared domains, one record per person.
+*Precondition.* The histogram counts the full table on its declared domains, at most m records per person.
 
-*Promise.* The one-way tables with discrete Gaussian noise and the tree are ρ-zCDP together (`recoding.growing`); the
+*Promise.* The one-way tables with discrete Gaussian noise and the tree are ρ-zCDP together (`recoding.growth`); the
 sampled crowd under the tree is independent of them given the tree. What both promise is that of `theory.concentrated`.
 Both the one-way tables and the tree, with its noisy sizes, are published.
 
@@ -28,8 +28,10 @@ from incrowd.noise import DiscreteGaussian
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
-from incrowd.recoding.growing import Noisy, cost, grow
+from incrowd.recoding.growth import Noisy, cost, grow
+from incrowd.recoding.kept_boxes import KeptCounts, leaf_records
 from incrowd.recoding.mapping import MAPPING, Tree
+from incrowd.sources.kept import KeptTable
 from incrowd.theory.views import NoiseStep
 
 
@@ -50,7 +52,9 @@ class TreeOutcome:
     sampled: NDArray[np.int64]
 
 
-def draw_tree(settled: TreeSettled, table: Histogram, source: RandomSource) -> Made[TreeOutcome, CrowdStatement]:
+def draw_tree(
+    settled: TreeSettled, table: Histogram | KeptTable, source: RandomSource
+) -> Made[TreeOutcome, CrowdStatement]:
     """One-way tables, tree, sample, threshold."""
     crowd = settled.crowd
     if not crowd.kept:
@@ -58,12 +62,10 @@ def draw_tree(settled: TreeSettled, table: Histogram, source: RandomSource) -> M
     one_way = None
     if settled.fixed is not None:
         tree = settled.fixed
+        records = _records(tree, table)
     else:
         one_way = _one_way(settled, table, source)
-        tree = _grown(settled, table, one_way, source)
-    places = tree.leaf_of(table)
-    records = np.zeros(len(tree.boxes), dtype=np.int64)
-    np.add.at(records, places, table.counts)
+        tree, records = _grown(settled, table, one_way, source)
     sampled = records if crowd.already_sampled else source.binomial(records, crowd.beta)
     published = tree.shown(np.where(sampled >= crowd.k, sampled, 0))
     if len(published) and int(published.counts.min()) < crowd.k:
@@ -74,7 +76,16 @@ def draw_tree(settled: TreeSettled, table: Histogram, source: RandomSource) -> M
     return Made(published, {}, state(settled), TreeOutcome(tree, one_way, records, sampled), beside)
 
 
-def _one_way(settled: TreeSettled, table: Histogram, source: RandomSource) -> OneWay:
+def _records(tree: Tree, table: Histogram | KeptTable) -> NDArray[np.int64]:
+    """How many records are in each leaf."""
+    if isinstance(table, KeptTable):
+        return leaf_records(tree, table)
+    records = np.zeros(len(tree.boxes), dtype=np.int64)
+    np.add.at(records, tree.leaf_of(table), table.counts)
+    return records
+
+
+def _one_way(settled: TreeSettled, table: Histogram | KeptTable, source: RandomSource) -> OneWay:
     variance = settled.one_way_variance
     counts = {}
     for attribute in settled.attributes:
@@ -84,12 +95,20 @@ def _one_way(settled: TreeSettled, table: Histogram, source: RandomSource) -> On
     return OneWay(NoiseStep(variance), labels, counts)
 
 
-def _grown(settled: TreeSettled, table: Histogram, one_way: OneWay, source: RandomSource) -> Tree:
+def _grown(
+    settled: TreeSettled, table: Histogram | KeptTable, one_way: OneWay, source: RandomSource
+) -> tuple[Tree, NDArray[np.int64]]:
+    """The tree, and how many records are in each leaf."""
     columns = [
         Sets(a, settled.release.splits, a.name in settled.ordered, one_way.spread(a.name)) for a in settled.attributes
     ]
     growth = settled.growth([a.name for a in settled.attributes])
-    tree = grow(table, columns, growth, one_way.total, Noisy(source))
+    cells = KeptCounts(table) if isinstance(table, KeptTable) else table
+    tree = grow(cells, columns, growth, one_way.total, Noisy(source))
     if cost(tree, growth) > growth.budget:
         raise InternalError("a path of the tree has cost more than it may")
-    return tree.weighted({name: counts.tolist() for name, counts in one_way.counts.items()})
+    if isinstance(cells, KeptCounts):  # which has learnt that level by level
+        records = np.where([box.column is None for box in tree.boxes], cells.records, 0)
+    else:
+        records = _records(tree, cells)
+    return tree.weighted({name: counts.tolist() for name, counts in one_way.counts.items()}), records

@@ -19,11 +19,11 @@ import numpy as np
 from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimatedCell, EstimateOptions, Estimates, GroupMean
+from incrowd.mechanisms.grid import MIDDLES, MOST_LISTED, numbers_of
 from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
-from incrowd.mechanisms.sampled_crowd.tree.spreading import Spreading
+from incrowd.mechanisms.sampled_crowd.tree.spread import Spreading
 from incrowd.mechanisms.sampled_crowd.tree.state import tree_of
-from incrowd.mechanisms.tabulating import MIDDLES, MOST_LISTED, numbers_of
-from incrowd.theory.intervals import extreme_mean, mean_margin, sampled_between
+from incrowd.theory.intervals import extreme_mean, mean_margin, noisy_between, sampled_between
 
 _SPREAD = (
     "Within a box, people are spread over its values by the one-way tables, and the whole is fitted to these. Low and "
@@ -68,8 +68,8 @@ def estimate_tree(
     low, high = _ends(spreading, places, table.shape)
     error = None
     if len(by) == 1 and one_way is not None:
-        counts, error, reach = one_way.counts[by[0]], one_way.noise.deviation, one_way.margin()
-        low, high = np.maximum(counts - reach, 0), np.maximum(counts + reach, 0)
+        error = one_way.noise.deviation
+        low, high = noisy_between(one_way.counts[by[0]], one_way.margin())
     rows = [
         EstimatedCell(
             tuple(names[i] for names, i in zip(labels, at, strict=True)),

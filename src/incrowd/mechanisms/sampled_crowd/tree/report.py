@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,31 +11,19 @@ from incrowd.core.numbers import count, number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made, Publication
-from incrowd.mechanisms.sampled_crowd.promise_page import promise, trade_off
+from incrowd.mechanisms.sampled_crowd.crowds_page import RAISE_THE_LIMIT
+from incrowd.mechanisms.sampled_crowd.promise_page import crowd_facts, promise, why
+from incrowd.mechanisms.sampled_crowd.report import GIVES_AWAY, TITLE
 from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 from incrowd.mechanisms.sampled_crowd.tree.state import tree_of
 from incrowd.policy import Policy
 from incrowd.recoding.mapping import Tree
-from incrowd.reports.frame import how_to_verify, internal_page, looks, premises, public_page
+from incrowd.reports.frame import Use, internal_page, looks, public_page, records_table
 from incrowd.reports.icicle import Hanging, icicle
-from incrowd.reports.page import (
-    Content,
-    Fact,
-    PageSection,
-    code,
-    figure,
-    heading,
-    label,
-    listing,
-    paragraph,
-    points,
-    table,
-    tag,
-)
+from incrowd.reports.page import Content, Fact, PageSection, code, figure, label, paragraph, table, tag
 
-_TITLE = "A table, published in crowds"
 _DEEPEST = 14
 _MOST_VALUES = 12
 
@@ -49,28 +36,27 @@ def public_report(
     if len(shown) and int(shown.counts.min()) < crowd.k:
         raise InternalError("a report was asked for on a release with too small a crowd")
     tree, _ = tree_of(published.beside)
-    sections = [
-        PageSection("promise", "What is promised", tuple(promise(crowd, statement.promise.grounds))),
-        PageSection("trade-off", "The trade-off", tuple(trade_off(crowd))),
-        PageSection("tree", "The boxes", tuple(_tree(tree, shown, settled))),
-        PageSection("release", "What the release looks like", tuple(_looks(shown, settled))),
-        PageSection("use", "How to use it", tuple(_use(shown, settled))),
-        PageSection("assumptions", "What it rests on", tuple(premises(statement.assumptions))),
-    ]
-    facts = [
-        Fact("ε", number(crowd.epsilon), "how much one record can matter"),
-        Fact("δ", number(crowd.delta), "a probability on top of that"),
-        Fact("k", number(crowd.k), "the smallest crowd"),
-        Fact("β", number(crowd.beta), "the sampling rate"),
-        Fact("records", number(shown.total), "published"),
-        Fact("boxes", number(len(tree.leaves)), f"of which {number(len(shown))} are shown"),
-    ]
     lead = (
         "Every row of this table is one person who was drawn at random from the data, in a box that at least "
-        f"{number(crowd.k)} of those drawn share: the values that the row shows. This page says what that promises to "
-        "the people in it, and how to work with it."
+        f"{number(crowd.k)} of those drawn share: the values that the row shows."
     )
-    return public_page(policy, _TITLE, lead, facts, sections, void=void)
+    boxes = Fact("boxes", number(len(tree.leaves)), f"of which {number(len(shown))} are shown")
+    return public_page(
+        policy,
+        TITLE,
+        lead,
+        crowd_facts(crowd, shown, boxes),
+        data=[
+            PageSection("release", "What the release looks like", tuple(_looks(shown, settled))),
+            PageSection("tree", "The boxes", tuple(_tree(tree, shown, settled))),
+        ],
+        promise=promise(crowd),
+        use=_use(shown, settled),
+        why=why(crowd),
+        grounds=statement.promise.grounds,
+        assumptions=statement.assumptions,
+        void=void,
+    )
 
 
 def _tree(tree: Tree, shown: Histogram, settled: TreeSettled) -> list[Content]:
@@ -148,42 +134,34 @@ def _looks(shown: Histogram, settled: TreeSettled) -> list[Content]:
     return looks(shown, lambda _: "box by box", note)
 
 
-def _use(shown: Histogram, settled: TreeSettled) -> list[Content]:
-    if not len(shown):
-        return [paragraph("There is nothing to be used."), _verify()]
-    by = shlex.quote(",".join(sorted(shown.names, key=lambda name: "," in name)[:2]))
-    beta, of = settled.crowd.beta, settled.crowd.persons.estimated
-    return [
-        points(
-            [
-                (tag("b", "Give every row the weight 1/β."), f" A row stands for about {number(1 / beta)} {of}."),
-                (
-                    tag("b", "A label covers several values."),
-                    " Its column and mapping.json say which. Estimates spread each box over its values",
-                    " by the one-way tables, and fit the whole to these."
-                    if settled.chosen
-                    else " by the weights in the mapping, which are of the release that it comes from.",
-                ),
-                (
-                    tag("b", "Use the same boxes again."),
-                    " Next year’s release may take them as they are: with ",
-                    code("mapping: mapping.json"),
-                    " nothing has to be chosen, and all of ε goes to the crowd.",
-                ),
-            ]
-        ),
-        heading("Estimates with intervals"),
-        listing(f"incrowd estimate FOLDER --by {by}"),
-        heading("Check it"),
-        _verify(),
-    ]
-
-
-def _verify() -> Content:
-    return how_to_verify(
+def _use(shown: Histogram, settled: TreeSettled) -> Use:
+    verifying = (
         "It checks that the boxes are disjoint and cover everything, that every crowd is one of them and has k "
         "records, that no path of the tree cost more than its share, and that ε and δ follow. How the noise was "
         "drawn is taken on the publisher’s word."
+    )
+    if not len(shown):
+        return Use((), (), verifying)
+    beta, of = settled.crowd.beta, settled.crowd.persons.estimated
+    return Use(
+        [
+            (tag("b", "Give every row the weight 1/β."), f" A row stands for about {number(1 / beta)} {of}."),
+            (
+                tag("b", "A label covers several values."),
+                " Its column and mapping.json say which. Estimates spread each box over its values",
+                " by the one-way tables, and fit the whole to these."
+                if settled.chosen
+                else " by the weights in the mapping, which are of the release that it comes from.",
+            ),
+            (
+                tag("b", "Use the same boxes again."),
+                " Next year’s release may take them as they are: with ",
+                code("mapping: mapping.json"),
+                " nothing has to be chosen, and all of ε goes to the crowd.",
+            ),
+        ],
+        shown.names,
+        verifying,
     )
 
 
@@ -194,67 +172,63 @@ def internal_report(
     policy: Policy,
     attributes: Sequence[CodedAttribute],
     settled: TreeSettled,
-    full: Histogram,
+    full: Histogram | None,
     made: Made[TreeOutcome, CrowdStatement],
     *,
     void: str | None = None,
 ) -> bytes:
-    """The report that only the publisher may see."""
+    """The report that only the publisher may see; the full table is None if its cells stayed in the engine."""
     outcome, k = made.outcome, settled.crowd.k
+    total = int(outcome.records.sum())
     kept = np.where(outcome.sampled >= k, outcome.sampled, 0)
     drawn, shown = int(outcome.sampled.sum()), int(kept.sum())
     information = float(outcome.tree.kept @ kept) / max(drawn, 1)
     sections = [
-        PageSection("rules", "What this page is for", (_rules(),)),
-        PageSection("numbers", "What became of the records", tuple(_numbers(full, outcome, kept, information))),
-        PageSection("lost", "Who is lost", tuple(_lost(attributes, full, outcome, kept))),
+        PageSection("numbers", "What became of the records", tuple(_numbers(outcome, kept, information))),
+        PageSection(
+            "lost", "Who is lost", tuple(_lost(attributes, full, outcome, kept) if full is not None else _stayed())
+        ),
     ]
     facts = [
-        Fact("in the table", number(full.total), "records"),
-        Fact("sampled", number(drawn), percent(drawn / max(full.total, 1))),
+        Fact("in the table", number(total), "records"),
+        Fact("sampled", number(drawn), percent(drawn / max(total, 1))),
         Fact("published", number(shown), f"{percent(shown / max(drawn, 1))} of the sample"),
         Fact("information kept", percent(information), "of the sample"),
     ]
-    lead = (
-        "What the release has lost of the table. The numbers on this page are read off the raw data, and no promise "
-        "covers them."
-    )
-    return internal_page(policy, _TITLE, lead, facts, sections, void=void)
+    return internal_page(policy, TITLE, facts, sections, gives_away=GIVES_AWAY, void=void)
 
 
-def _rules() -> Content:
-    return points(
-        [
-            (
-                "Nothing on this page may be published, quoted or shown to people who may not see the table. With the "
-                "size of the sample or the number of suppressed records alone, the promise would be broken."
-            ),
-            "A policy that is changed because of what stands here has been made by looking at the table.",
-        ]
-    )
-
-
-def _numbers(full: Histogram, outcome: TreeOutcome, kept: np.ndarray, information: float) -> list[Content]:
+def _numbers(outcome: TreeOutcome, kept: np.ndarray, information: float) -> list[Content]:
     tree, leaves = outcome.tree, outcome.tree.leaves
     drawn = int(outcome.sampled.sum())
-    rows = [
-        ["records in the table", number(full.total), number(int(np.count_nonzero(outcome.records[leaves])))],
-        ["sampled", number(drawn), number(int(np.count_nonzero(outcome.sampled[leaves])))],
-        ["published", number(int(kept.sum())), number(int(np.count_nonzero(kept)))],
-        ["suppressed after sampling", number(drawn - int(kept.sum())), ""],
+    steps = [
+        ("records in the table", int(outcome.records.sum()), int(np.count_nonzero(outcome.records[leaves]))),
+        ("sampled", drawn, int(np.count_nonzero(outcome.sampled[leaves]))),
+        ("published", int(kept.sum()), int(np.count_nonzero(kept))),
+        ("suppressed after sampling", drawn - int(kept.sum()), None),
     ]
     by_column = []
     for place, column in enumerate(tree.columns):
         widths = column.widths[[box.sets[place] for box in tree.boxes]]
         by_column.append([label(column.name), percent(float((1 - widths) @ kept) / max(drawn, 1))])
     return [
-        table("Records and boxes", ["", "records", "boxes that hold some"], rows, numbers=(1, 2)),
+        records_table("Records and boxes", steps, "boxes that hold some"),
         table(
             f"Information kept, {percent(information)} in all: 1 − (values covered − 1)/(values − 1)",
             ["column", "kept"],
             by_column,
             numbers=(1,),
         ),
+    ]
+
+
+def _stayed() -> list[Content]:
+    return [
+        paragraph(
+            "The table has too many different rows to be fetched, so they stayed where the table is: the tree was "
+            "grown by counts alone, and which values lost most is not known here. To have that, raise the limit (",
+            *RAISE_THE_LIMIT,
+        )
     ]
 
 

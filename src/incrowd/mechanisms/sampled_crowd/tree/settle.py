@@ -12,7 +12,7 @@ from incrowd.core.errors import GuaranteeError, InputError, InternalError, Polic
 from incrowd.core.files import read_ordinary
 from incrowd.core.numbers import as_given, number
 from incrowd.hierarchy import CodedAttribute
-from incrowd.histogram import Histogram
+from incrowd.marginals import Counted
 from incrowd.mechanisms import promises
 from incrowd.mechanisms.base import Concern
 from incrowd.mechanisms.persons import Persons
@@ -25,10 +25,10 @@ from incrowd.mechanisms.sampled_crowd.settle import (
 )
 from incrowd.policy import Policy
 from incrowd.recoding.boxes import ordered_columns
-from incrowd.recoding.growing import Growth
+from incrowd.recoding.growth import Growth
 from incrowd.recoding.mapping import Tree, read_tree
 from incrowd.theory import concentrated
-from incrowd.theory.crowd import RATES, CrowdProfile
+from incrowd.theory.crowd import RATES, CrowdProfile, require_rows
 from incrowd.theory.profile import PrivacyProfile
 
 ONE_WAY_SHARE = Fraction(3, 20)  # of ρ
@@ -41,17 +41,23 @@ _LARGEST_MAPPING = 1 << 28
 
 @dataclass(frozen=True)
 class TreeCrowd(CrowdSettings):
-    """The settings of a crowd whose mapping was chosen with ρ; 0 if it is fixed."""
+    """The settings of a crowd whose mapping was chosen with ρ, which is what a person pays; 0 if it is fixed."""
 
     rho: float = 0.0
 
     @cached_property
     def delta_at(self) -> Callable[[float], float]:
         """The δ of choice and crowd together at any ε."""
-        profile: PrivacyProfile = CrowdProfile(self.k, self.beta)
+        rows = self.persons.at_most
+        profile: PrivacyProfile = CrowdProfile(self.k, self.beta, rows=rows)
         if self.rho:
-            profile = concentrated.ChosenCrowd(self.k, self.beta, self.rho)
+            profile = concentrated.ChosenCrowd(self.k, self.beta, self.rho, rows=rows)
         return cache(profile.delta)
+
+    @property
+    def row_rho(self) -> Fraction:
+        """What a row may pay on its path: a person with m rows pays m² times as much at most."""
+        return Fraction(self.rho) / self.persons.at_most**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +71,7 @@ class TreeSettled:
         ordered: those whose values have an order.
         columns: how many columns there are.
         fixed: the mapping, if the policy gives one.
+        by_budget: as in `Growth`.
     """
 
     crowd: TreeCrowd
@@ -73,6 +80,7 @@ class TreeSettled:
     ordered: frozenset[str]
     columns: int
     fixed: Tree | None = None
+    by_budget: bool = True
 
     @property
     def chosen(self) -> bool:
@@ -82,12 +90,12 @@ class TreeSettled:
     @property
     def one_way_variance(self) -> int:
         """σ² of each one-way table: d tables at 1/(2σ²) each."""
-        return math.ceil(self.columns / (2 * ONE_WAY_SHARE * Fraction(self.crowd.rho)))
+        return math.ceil(self.columns / (2 * ONE_WAY_SHARE * self.crowd.row_rho))
 
     @property
     def budget(self) -> int:
-        """What is left of ρ for a path of the tree, in units of 2⁻⁶⁴."""
-        whole = math.floor(Fraction(self.crowd.rho) * concentrated.UNITS)
+        """What is left of a row's ρ for its path in the tree, in units of 2⁻⁶⁴."""
+        whole = math.floor(self.crowd.row_rho * concentrated.UNITS)
         return whole - self.columns * concentrated.counts_charge(self.one_way_variance)
 
     @property
@@ -98,7 +106,8 @@ class TreeSettled:
     def growth(self, names: Sequence[str]) -> Growth:
         """How the tree over some columns is grown."""
         weights = tuple(max(1, round(_WEIGHT * self.release.importance.get(name, 1.0))) for name in names)
-        return Growth(self.budget, self.threshold, self.release.score, weights, _LOST[self.release.splits])
+        lost = _LOST[self.release.splits]
+        return Growth(self.budget, self.threshold, self.release.score, weights, lost, self.by_budget)
 
 
 def threshold(k: int, beta: float) -> int:
@@ -110,12 +119,6 @@ def settle_tree(
     release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttribute], copies: int
 ) -> TreeSettled:
     """The promise, found from the policy alone."""
-    if policy.rows_per_person > 1:
-        raise PolicyError(
-            "A tree is chosen with a share that holds for people with one row each.",
-            code="policy-invalid",
-            remedy="Set 'at_most: 1' in the section 'people', or choose 'recoding: lattice'.",
-        )
     require_limited_before_sampling(release, policy)
     if release.already_sampled and (copies > 1 or policy.ledger is None):
         raise PolicyError(
@@ -135,20 +138,20 @@ def solve_tree(release: SampledCrowd, persons: Persons) -> TreeCrowd:
     """k, β and ρ, as far as the policy leaves them open."""
     epsilon, delta = release.epsilon, release.delta
     if release.mapping is not None:
-        plain = solve(release)
+        plain = solve(release, persons)
         return TreeCrowd(epsilon, delta, 0.0, plain.k, plain.beta, release.already_sampled, persons)
     if epsilon > LARGEST_EPSILON:
         raise UnreachableError(
             f"epsilon must be {as_given(LARGEST_EPSILON)} at most: beyond, nothing is promised.", code="unreachable"
         )
     rho = release.choice_rho or concentrated.usual_rho(epsilon, delta)
-    k, beta = release.k, release.beta
+    k, beta, rows = release.k, release.beta, require_rows(persons.at_most)
     if k is None and beta is None:
-        k, beta = concentrated.usual_crowd(epsilon, delta, rho)
+        k, beta = concentrated.usual_crowd(epsilon, delta, rho, rows)
     elif k is None and beta is not None:
-        k = concentrated.smallest_k(epsilon, delta, beta, rho)
+        k = concentrated.smallest_k(epsilon, delta, beta, rho, rows)
     elif beta is None and k is not None:
-        beta = _largest_rate(epsilon, delta, k, rho)
+        beta = _largest_rate(epsilon, delta, k, rho, rows)
     if k is None or beta is None:
         raise InternalError("a release was left without k or beta")
     settings = TreeCrowd(epsilon, delta, 0.0, k, beta, already_sampled=False, persons=persons, rho=rho)
@@ -164,16 +167,16 @@ def solve_tree(release: SampledCrowd, persons: Persons) -> TreeCrowd:
     return settings
 
 
-def _largest_rate(epsilon: float, delta: float, k: int, rho: float) -> float:
+def _largest_rate(epsilon: float, delta: float, k: int, rho: float, rows: int) -> float:
     low, high = 0, len(RATES)
     while high - low > 1:
         middle = (low + high) // 2
-        kept = concentrated.ChosenCrowd(k, RATES[middle], rho).delta(epsilon) <= delta
+        kept = concentrated.ChosenCrowd(k, RATES[middle], rho, rows=rows).delta(epsilon) <= delta
         low, high = (middle, high) if kept else (low, middle)
     return RATES[low]  # if that is too much, the caller says so
 
 
-def concerns(settled: TreeSettled, table: Histogram) -> Iterator[Concern]:
+def concerns(settled: TreeSettled, table: Counted) -> Iterator[Concern]:
     """A table that is too small to be split: it is looked at, so this is for the publisher alone."""
     if not settled.chosen:
         return
@@ -230,5 +233,5 @@ def spending(settled: TreeSettled) -> promises.CrowdPromise | promises.Concentra
     """With a fixed mapping a plain crowd; otherwise one after a ρ-zCDP choice."""
     crowd = settled.crowd
     if not crowd.rho:
-        return promises.CrowdPromise(crowd.k, crowd.beta, 0.0, crowd.delta)
-    return promises.ConcentratedPromise(crowd.rho, crowd.delta, crowd.k, crowd.beta)
+        return promises.CrowdPromise(crowd.k, crowd.beta, 0.0, crowd.delta, crowd.persons.at_most)
+    return promises.ConcentratedPromise(crowd.rho, crowd.delta, crowd.k, crowd.beta, crowd.persons.at_most)

@@ -10,7 +10,7 @@ from incrowd.mechanisms.declared import UNREADABLE, check_mapping, says_together
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay, read_one_way
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.state import assumptions, in_words, together_of
+from incrowd.mechanisms.sampled_crowd.state import assumptions, exact_delta_grounds, in_words, relation, together_of
 from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdCertificate,
     CrowdStatedMechanism,
@@ -20,7 +20,7 @@ from incrowd.mechanisms.sampled_crowd.stated import (
 )
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd, TreeSettled, solve_tree
 from incrowd.policy import Attribute
-from incrowd.recoding.growing import cost
+from incrowd.recoding.growth import cost
 from incrowd.recoding.mapping import MAPPING, Tree, read_tree
 from incrowd.theory.views import NoiseStep
 
@@ -32,9 +32,9 @@ def state(settled: TreeSettled) -> CrowdStatement:
         notion="(epsilon, delta)-differential privacy",
         epsilon=crowd.epsilon,
         delta=crowd.delta,
-        relation="add/remove",
+        relation=relation(crowd),
         in_words=in_words(crowd),
-        grounds=grounds(chosen=settled.chosen),
+        grounds=grounds(chosen=settled.chosen, several=crowd.persons.several),
     )
     mechanism = CrowdStatedMechanism(
         k=crowd.k,
@@ -51,17 +51,15 @@ def state(settled: TreeSettled) -> CrowdStatement:
             threshold=settled.threshold,
             splits=settled.release.splits,
             score=settled.release.score,
+            noise="by budget" if settled.chosen and settled.by_budget else None,
         ),
     )
     return Statement(promise, mechanism, _assumptions(settled))
 
 
-def grounds(*, chosen: bool) -> str:
+def grounds(*, chosen: bool, several: bool) -> str:
     """What the promise rests on."""
-    crowd = (
-        "Exact delta of a sampled crowd (incrowd, docs/proofs.md), sharpening Theorem 5 of Li, Qardaji and Su, "
-        "'On sampling, anonymization, and differential privacy'; the mapping is a tree of boxes "
-    )
+    crowd = f"{exact_delta_grounds(several=several)}; the mapping is a tree of boxes "
     if not chosen:
         return f"{crowd}that the policy gives."
     return (
@@ -92,7 +90,8 @@ def settled_again(certificate: CrowdCertificate) -> TreeSettled:
         Persons.in_certificate(certificate),
         rho=0.0 if release.mapping is not None or stated is None else stated.rho,
     )
-    return TreeSettled(crowd, release, (), frozenset(), len(published_attributes(certificate)))
+    by_budget = stated is not None and stated.noise is not None
+    return TreeSettled(crowd, release, (), frozenset(), len(published_attributes(certificate)), by_budget=by_budget)
 
 
 def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
@@ -108,7 +107,7 @@ def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
     if release.mapping is None:
         found = solve_tree(release.model_copy(update={"k": mechanism.k, "beta": mechanism.beta}), crowd.persons)
         given = given and crowd.rho == found.rho > 0
-    sound = given and not release.unfit(attributes) and not crowd.persons.several
+    sound = given and not release.unfit(attributes)
     sound = sound and not (release.already_sampled and crowd.persons.declared)
     yield Check("the policy's parameters go together", sound, "they contradict each other")
     yield Check(
