@@ -210,7 +210,7 @@ def test_a_latin_1_file_leads_to_a_confirmed_policy(studio, enter, shoot):
     page.get_by_text("Saved as").wait_for()
     made = api.policy_from_text(policy_of(page), studio.folder)
     assert dict(made.attributes["Ort"].labels) == {"Ulm": "Ulm (Donau)"}
-    assert steps(page)[1] == [True, "umfrage.yaml"]
+    until(page, lambda: steps(page)[1] == [True, "umfrage.yaml"])
 
     # Where it was, and as it was, after a look at another page.
     page.get_by_role("link", name="Audit").click()

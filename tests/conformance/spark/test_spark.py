@@ -264,8 +264,9 @@ def test_the_main_job_on_a_frame_and_from_the_command_line(spark, cluster, tmp_p
     assert json.loads(capsys.readouterr().out)["guarantee"]["epsilon"] == 2
     assert api.verify(tmp_path / "b").valid
     assert spark.range(3).count() == 3, "a session that runs already is left running"
-    assert run(incrowd, [*command[:3], str(tmp_path / "c"), *command[4:], "--most-cells", "5"]) == 2
-    assert "cells-too-many" in capsys.readouterr().out
+    assert run(incrowd, [*command[:3], str(tmp_path / "c"), *command[4:], "--most-cells", "5"]) == 0
+    assert "small cells stayed where it is" in capsys.readouterr().out
+    assert api.verify(tmp_path / "c").valid
 
 
 def test_a_table_of_the_catalogue_from_a_first_look_to_a_release(spark, cluster, tmp_path, capsys, monkeypatch):
