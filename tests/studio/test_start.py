@@ -219,6 +219,35 @@ def test_a_latin_1_file_leads_to_a_confirmed_policy(studio, enter, shoot):
     assert page.get_by_label("Encoding").input_value() == "latin-1"
 
 
+def test_a_latin_1_file_is_audited_and_its_rows_are_counted(studio, enter, shoot):
+    page = enter("audit")
+    page.get_by_label("The table, by its path").fill("umfrage.csv")
+    page.get_by_role("button", name="Show its columns").click()
+    page.locator("#preview table").wait_for(timeout=LONG)
+    assert "It can be read as windows-1252" in page.locator("#look-error").inner_text()
+    page.get_by_label("Before decimals").select_option(",")
+    page.get_by_role("button", name="Read it so").click()
+    page.get_by_label("Ort: others may know it").check(timeout=LONG)
+    page.get_by_label("Einkommen: others want to know it").check()
+    page.get_by_role("button", name="Audit", exact=True).click()
+    page.frame_locator("#result iframe").locator("h1").wait_for(timeout=LONG)
+    assert page.locator("#result .facts dd").nth(2).inner_text().startswith("100")
+    assert "ordered" in page.frame_locator("#result iframe").locator("main, body").first.inner_text()
+    page.wrong.clear()  # the browser reports what was refused
+    looks(page, shoot, "latin-1-audit")
+
+    page.goto(f"{studio.address}/plan")
+    page.get_by_role("tab", name="Plain sample").click()
+    page.get_by_role("button", name="Count a table").click()
+    page.get_by_role("dialog").get_by_role("button", name="umfrage.csv").click()
+    page.locator("#preview table").wait_for(timeout=LONG)
+    page.get_by_label("The columns that make up a row").fill("Ort, Größe")
+    page.get_by_role("button", name="Read it so").click()
+    page.get_by_text("100 distinct rows among 400 records.").wait_for(timeout=LONG)
+    page.wrong.clear()
+    looks(page, shoot, "latin-1-count")
+
+
 def test_what_is_recent_stays_in_the_folders(tmp_path):
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     (inside / "release").mkdir(parents=True)

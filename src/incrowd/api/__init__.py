@@ -243,8 +243,11 @@ def __getattr__(name: str) -> Any:
     return getattr(importlib.import_module(module), there or name)
 
 
-def read_counts(path: str | Path) -> NDArray[np.int64]:
-    """The column `count` of a CSV file that has one line for each distinct row of a table."""
+def read_counts(path: str | Path, **written: str) -> NDArray[np.int64]:
+    """The column `count` of a CSV file that has one line for each distinct row of a table.
+
+    `written` says how, where that is not found out: `encoding`, `delimiter`, `quote`.
+    """
     import pyarrow as pa
     from pyarrow import csv
 
@@ -257,9 +260,21 @@ def read_counts(path: str | Path) -> NDArray[np.int64]:
 
     if not Path(path).is_file():
         raise wrong("there is no such file.")
-    options = csv.ConvertOptions(include_columns=["count"], column_types={"count": pa.int64()}, null_values=[])
     try:
-        column = csv.read_csv(path, convert_options=options)["count"]
+        found = preview_text(path, **written)
+    except DataError as error:
+        if error.code == "data-encoding":
+            raise
+        raise wrong("it has no column `count` of whole numbers.") from None
+    options = {
+        "read_options": csv.ReadOptions(encoding=found.encoding),
+        "parse_options": csv.ParseOptions(delimiter=found.delimiter, quote_char=written.get("quote", '"')),
+        "convert_options": csv.ConvertOptions(
+            include_columns=["count"], column_types={"count": pa.int64()}, null_values=[]
+        ),
+    }
+    try:
+        column = csv.read_csv(path, **options)["count"]
     except (pa.ArrowInvalid, pa.ArrowKeyError, OSError, UnicodeDecodeError):
         # Arrow's message may quote the offending cell; ours says only what was expected.
         raise wrong("it has no column `count` of whole numbers.") from None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from incrowd.auditing.audit import Audit
     from incrowd.auditing.reidentification import Population
     from incrowd.auditing.suspects import Suspect
+    from incrowd.histogram import Histogram
     from incrowd.sources import Source
     from incrowd.sources.observed import Observed
 
@@ -106,7 +107,10 @@ def audit(
         secret,
         suspects,
         domains=declared,
-        ordered=columns_meant(ordered, there),
+        ordered=[
+            *columns_meant(ordered, there),
+            *_numbers_with(reading.get("decimal", "."), observed.histogram, secret),
+        ],
         others_as_quasi=others_as_quasi,
         population=_population(observed, known, sampling_rate, open_everybody() if everybody else None),
         threshold=threshold,
@@ -145,6 +149,14 @@ def _with_what_she_saw(suspect: Suspect, sensitive: Sequence[str]) -> Suspect:
     column = earlier[about[0]]
     seen = {column.labels[int(code)]: int(count) for code, count in zip(column.codes, earlier.counts, strict=True)}
     return replace(suspect, seen=seen)
+
+
+def _numbers_with(decimal: str, table: Histogram, names: Sequence[str]) -> Iterator[str]:
+    """Columns whose labels are numbers in their order, as written with this sign before decimals."""
+    from incrowd.sources.observed import natural_order
+
+    if decimal != ".":
+        yield from (name for name in names if natural_order(table[name].labels, decimal) == list(table[name].labels))
 
 
 def columns_meant(given: str | Sequence[str], there: Sequence[str]) -> list[str]:

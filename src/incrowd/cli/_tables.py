@@ -51,6 +51,13 @@ _TEXT_FILE = {
     "quote": click.option("--quote", help='Around fields of a text file; " if not given.'),
     "encoding": click.option("--encoding", help="Of a text file: latin-1, say. UTF-8 if not given."),
 }
+_NUMBERS = {
+    "decimal": click.option(
+        "--decimal",
+        type=click.Choice([".", ","]),
+        help="Before the decimals of numbers in a text file; . if not given.",
+    ),
+}
 
 
 def looks_at_a_table(verb: Verb) -> Verb:
@@ -60,7 +67,7 @@ def looks_at_a_table(verb: Verb) -> Verb:
 
 def counts_a_table(verb: Verb) -> Verb:
     """The same for a verb that wants to know every different row."""
-    return _with_options(verb, _PLACE | _SPARK | _CELLS | _TEXT_FILE)
+    return _with_options(verb, _PLACE | _SPARK | _CELLS | _TEXT_FILE | _NUMBERS)
 
 
 def counts_by_policy(verb: Verb) -> Verb:

@@ -29,6 +29,7 @@ from incrowd.sources.duckdb_codes import column_kind, quoted
 from incrowd.sources.values import fetching, require_comparable
 
 _RESULT_ROWS = 2**17
+_POINT = str.maketrans(",.", ".,")
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?", re.ASCII)
 
@@ -71,7 +72,7 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
         raw = ", ".join(f"c{place[name]}" for name in columns)
         sums = [f"{'count(*)' if n is None else f'sum({n})'}::BIGINT AS n"]
         if weights is not None:
-            weight = _number(f"c{place[weights]}", types[place[weights]])
+            weight = _number(f"c{place[weights]}", types[place[weights]], source.options.decimal)
             times = "1" if n is None else n
             sums.append(f"coalesce(fsum({weight} * {times}), 0)::DOUBLE AS w")
             sums.append(f"coalesce(sum({times}) FILTER ({_unfit(weight)}), 0)::BIGINT AS bad")
@@ -90,7 +91,7 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
             require_whole(sum(int(part[0].sum()) for part in numbers))
     if not numbers or not sum(int(part[0].sum()) for part in numbers):
         raise DataError("The table holds no record.", code="data-empty", remedy="Check that it is the right one.")
-    coded = [encoder.column(name) for encoder, name in zip(encoders, columns, strict=True)]
+    coded = [encoder.column(name, source.options.decimal) for encoder, name in zip(encoders, columns, strict=True)]
     counts, *weighed = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
     if not weighed:
         return Observed(Histogram.of(coded, counts))
@@ -104,7 +105,7 @@ def count_observed(source: Source, columns: Sequence[str], *, weights: str | Non
     return _with_weights(coded, counts, weighed[0])
 
 
-def natural_order(labels: Iterable[str | None]) -> list[str] | None:
+def natural_order(labels: Iterable[str | None], decimal: str = ".") -> list[str] | None:
     """The labels in the order of the numbers or the dates that all of them are; None if they are not, or two agree.
 
     A missing value is in no order: with one among the labels there is none.
@@ -114,8 +115,9 @@ def natural_order(labels: Iterable[str | None]) -> list[str] | None:
     for text in texts:
         if text is None:
             return None
-        if _NUMBER.fullmatch(text):
-            keys.append((Decimal(text.strip()), text))
+        plain = text.translate(_POINT) if decimal == "," else text
+        if _NUMBER.fullmatch(plain):
+            keys.append((Decimal(plain.strip()), text))
         elif _DAY.fullmatch(text):
             try:
                 keys.append((dt.datetime.fromisoformat(text), text))
@@ -141,10 +143,10 @@ class _Encoder:
         known = [self._codes.setdefault(text, len(self._codes)) for text in encoded.dictionary.to_pylist()]
         self._parts.append(np.array(known, dtype=np.int64)[np.from_dlpack(encoded.indices)])
 
-    def column(self, name: str) -> Column:
+    def column(self, name: str, decimal: str) -> Column:
         """All of it, with sorted labels, the missing value last."""
         texts = [text for text in self._codes if text is not None]
-        labels: list[str | None] = [*(natural_order(texts) or sorted(texts, key=natural_key))]
+        labels: list[str | None] = [*(natural_order(texts, decimal) or sorted(texts, key=natural_key))]
         if None in self._codes:
             labels.append(None)
         final = np.empty(len(labels), dtype=smallest_type(len(labels)))
@@ -183,8 +185,11 @@ def _printed(column: str, sql_type: str, missing: Sequence[str]) -> str:
     return text
 
 
-def _number(column: str, sql_type: str) -> str:
-    text = f"trim(CAST({column} AS VARCHAR))" if column_kind(sql_type) == "text" else column
+def _number(column: str, sql_type: str, decimal: str) -> str:
+    is_text = column_kind(sql_type) == "text"
+    text = f"trim(CAST({column} AS VARCHAR))" if is_text else column
+    if is_text and decimal == ",":
+        text = f"translate({text}, ',.', '.,')"
     return f"TRY_CAST({text} AS DOUBLE)"
 
 

@@ -222,7 +222,7 @@ class Studio:
             "figures": lambda a: self.jobs.start("figures", {"only": texts_in(a, "only") or list(_QUICK)}),
             "rows": self._start_rows,
             "example": self._start_example,
-            "columns": lambda a: self.jobs.start("columns", {"data": self._table(a.get("data"))}),
+            "columns": self._start_columns,
             "verify": self._start_verify,
         }
         if not isinstance(kind, str) or kind not in starts:
@@ -240,11 +240,17 @@ class Studio:
         found = self._table(asked.get("data"))
         named = str(asked["data"].get("path", ""))
         pattern = Path(named).name if len(found) > 1 else None
-        return self.jobs.start("draft", {"data": found, "pattern": pattern, "reading": self._reading(asked)})
+        return self.jobs.start("draft", {"data": found, "pattern": pattern, "reading": self._reading(asked, "decimal")})
 
     def _start_rows(self, asked: dict[str, Any]) -> Job:
-        found, columns = self._table(asked.get("data")), texts_in(asked, "columns")
-        return self.jobs.start("rows", {"data": found, "columns": columns, "reading": self._reading(asked, alone=True)})
+        return self.jobs.start("rows", self._alone(asked) | {"columns": texts_in(asked, "columns")})
+
+    def _start_columns(self, asked: dict[str, Any]) -> Job:
+        return self.jobs.start("columns", self._alone(asked))
+
+    def _alone(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        """A table without a policy, and how it is read."""
+        return {"data": self._table(asked.get("data")), "reading": self._reading(asked, "codebook")}
 
     def _start_example(self, asked: dict[str, Any]) -> Job:
         name = asked.get("name")
@@ -252,13 +258,15 @@ class Studio:
             raise malformed("There is no such example.")
         return self.jobs.start("example", {"name": name, "folder": str(self.folders.roots[0])})
 
-    def _reading(self, asked: Mapping[str, Any], *, alone: bool = False) -> dict[str, Any]:
-        """How a table is read; `alone` without what lies beside it."""
+    def _reading(self, asked: Mapping[str, Any], *without: str) -> dict[str, Any]:
+        """How a table is read, but for what the work does not ask."""
         given = tables.reading(self.folders, asked, self._base(asked))
-        return {key: value for key, value in given.items() if not (alone and key == "codebook")}
+        return {key: value for key, value in given.items() if key not in without}
 
     def _preview(self, asked: dict[str, Any]) -> Response:
-        return as_json(tables.preview(self._table(asked.get("data"))[0], asked, self._reading(asked)))
+        return as_json(
+            tables.preview(self._table(asked.get("data"))[0], asked, self._reading(asked, "codebook", "decimal"))
+        )
 
     def _make_questionnaire(self, asked: dict[str, Any]) -> Response:
         return html(surveys.make(self.folders, asked, self._base(asked)))
@@ -268,8 +276,8 @@ class Studio:
         return self.jobs.start("export", {"folder": folder, "output": str(asked.get("output", ""))})
 
     def _start_count(self, asked: dict[str, Any]) -> Job:
-        what = {"data": self._table(asked.get("data")), "columns": texts_in(asked, "columns")}
-        return self.jobs.start("count", {**what, "counts": bool(asked.get("counts"))})
+        what = self._alone(asked) | {"columns": texts_in(asked, "columns")}
+        return self.jobs.start("count", what | {"counts": bool(asked.get("counts"))})
 
     def _to_release(self, asked: dict[str, Any]) -> dict[str, Any]:
         """What is to be released: the policy, where its files are, and the table."""
@@ -306,8 +314,8 @@ class Studio:
         rate = asked.get("sampling_rate")
         return self.jobs.start(
             "audit",
-            {
-                "data": self._table(asked.get("data")),
+            self._alone(asked)
+            | {
                 "quasi": texts_in(asked, "quasi"),
                 "sensitive": texts_in(asked, "sensitive"),
                 "adversaries": texts_in(asked, "adversaries"),

@@ -20,8 +20,10 @@ def reading(folders: Folders, asked: Mapping[str, Any], base: Path) -> dict[str,
     given = {str(key): text for key, text in texts if isinstance(text, str) and text}
     if "delimiter" in given:
         given["delimiter"] = _DELIMITERS.get(given["delimiter"], given["delimiter"])
-    signs = [given[key] for key in ("delimiter", "quote") if key in given]
-    if given.keys() - {"encoding", "delimiter", "quote", "codebook"} or any(len(sign) != 1 for sign in signs):
+    signs = [given[key] for key in ("delimiter", "quote", "decimal") if key in given]
+    if given.keys() - {"encoding", "delimiter", "quote", "decimal", "codebook"} or any(
+        len(sign) != 1 for sign in signs
+    ):
         raise InputError("There is no such way to read.", code="request-malformed", remedy="Load the page again.")
     if "codebook" in given:
         given["codebook"] = str(folders.inside(given["codebook"], base=base))
@@ -30,9 +32,8 @@ def reading(folders: Folders, asked: Mapping[str, Any], base: Path) -> dict[str,
 
 def preview(path: str, asked: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     """The first lines of a text file, in the encoding that is given or else the first that fits."""
-    how = {key: value for key, value in given.items() if key != "codebook"}
     unfit = asked.get("unfit")
-    found = api.preview_text(path, unfit=[str(one) for one in unfit] if isinstance(unfit, list) else (), **how)
+    found = api.preview_text(path, unfit=[str(one) for one in unfit] if isinstance(unfit, list) else (), **given)
     return {
         "encoding": found.encoding,
         "delimiter": "tab" if found.delimiter == "\t" else found.delimiter,

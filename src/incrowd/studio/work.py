@@ -162,7 +162,9 @@ def _example(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
 
 def _columns(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
     tell("reading", 0.0)
-    return {"columns": [{"name": n, "kind": k} for n, k in api.table_columns(arguments["data"])]}
+    return {
+        "columns": [{"name": n, "kind": k} for n, k in api.table_columns(arguments["data"], **arguments["reading"])]
+    }
 
 
 def _release(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
@@ -229,6 +231,7 @@ def _audit(arguments: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any
         sampling_rate=arguments["sampling_rate"],
         show_values=arguments["show_values"],
         progress=tell,
+        **arguments["reading"],
     )
     api.save_audit(found, folder / "report.html")
     said = found.to_dict()
@@ -256,10 +259,11 @@ def _count(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
     from collections import Counter
 
     tell("reading", 0.0)
+    how = arguments["reading"]
     if arguments["counts"]:
-        rows = api.read_counts(arguments["data"][0])
+        rows = api.read_counts(arguments["data"][0], **{key: how[key] for key in how if key != "decimal"})
     else:
-        rows = api.count_rows(arguments["data"], arguments["columns"] or None)
+        rows = api.count_rows(arguments["data"], arguments["columns"] or None, **how)
     sizes = Counter(rows.tolist())
     return {"sizes": sorted(sizes.items()), "records": int(rows.sum()), "distinct": len(rows)}
 

@@ -106,6 +106,20 @@ def test_orders():
     assert ordered.t_ordered.value == pytest.approx(1 / 8)
 
 
+def test_numbers_with_a_decimal_comma_in_a_latin_1_file(tmp_path):
+    file = tmp_path / "people.csv"
+    rows = [("Köln", "2,5", "1,5"), ("Köln", "10,0", "1,5"), ("Ulm", "2,5", "3"), ("Ulm", "9,0", "3")]
+    lines = "".join(f"{';'.join(row)}\n" for row in rows)
+    file.write_text(f"Ort;n;Gewicht\n{lines}", encoding="latin-1")
+    how = {"encoding": "latin-1", "decimal": ","}
+    with_commas = incrowd.audit(file, "Ort", "n", weights="Gewicht", show_values=True, **how)
+    assert with_commas.sensitive[0].t_ordered.value == pytest.approx(1 / 8)  # as above
+    assert {group.labels["Ort"] for group in with_commas.smallest} == {"Köln", "Ulm"}
+    assert incrowd.audit(file, "Ort", "n", encoding="latin-1").sensitive[0].t_ordered is None
+    with pytest.raises(DataError, match="weight"):
+        incrowd.audit(file, "Ort", "n", weights="Gewicht", encoding="latin-1")
+
+
 def test_several_sensitive_attributes_each_alone_or_with_the_others_known():
     people = pa.table({"a": ["x"] * 4, "s": ["1", "1", "2", "2"], "t": ["p", "p", "q", "q"]})
     alone = incrowd.audit(people, "a", "s,t", "III shape=table")

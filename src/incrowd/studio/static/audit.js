@@ -1,19 +1,27 @@
 // Audit: which columns, then what they give away.
 
-import { $, make, showError, tableFields, work } from "./studio.js";
+import { $, desk, make, showError, tableFields, work } from "./studio.js";
+import { readingForm } from "./reading.js";
 
 let data = null;
 const number = (value, digits = 3) => (value === null ? "–" : Number(value).toLocaleString("en", { maximumSignificantDigits: digits }));
 const share = (value) => `${(100 * value).toLocaleString("en", { maximumFractionDigits: 1 })}%`;
 
-tableFields(async (chosen) => {
-  data = chosen;
-  showError($("run-error"), null);
+const reading = readingForm({ data: () => data, again: () => look() });
+
+async function failed(error) {
+  showError($("look-error"), error);
+  await reading.help(error.error?.code);
+}
+
+async function look() {
+  for (const id of ["look-error", "run-error"]) showError($(id), null);
   $("result").replaceChildren();
   $("audit").hidden = true;
   try {
-    const found = await work($("look-progress"), { kind: "columns", data });
+    const found = await work($("look-progress"), { kind: "columns", data, reading: reading.said() });
     if (!found) return;
+    reading.done();
     $("roles").replaceChildren(...found.columns.map((column, i) => {
       const choice = (value, text) => make("td", {},
         make("input", { type: "radio", name: `role-${i}`, value, checked: value === "out", "aria-label": `${column.name}: ${text}` }));
@@ -22,8 +30,14 @@ tableFields(async (chosen) => {
     }));
     $("audit").hidden = false;
   } catch (error) {
-    showError($("run-error"), error);
+    await failed(error);
   }
+}
+
+tableFields((chosen) => {
+  if (chosen.path !== data?.path || chosen.upload !== data?.upload) reading.clear();
+  data = chosen;
+  return look();
 });
 
 function columns(role) {
@@ -37,13 +51,14 @@ $("audit").addEventListener("submit", async (event) => {
   const rate = $("rate").value.trim();
   try {
     const found = await work($("run-progress"), {
-      kind: "audit", data, quasi: columns("quasi"), sensitive: columns("sensitive"),
+      kind: "audit", data, reading: reading.said(), quasi: columns("quasi"), sensitive: columns("sensitive"),
       adversaries: $("adversaries").value.split("\n").map((line) => line.trim()).filter(Boolean),
       sampling_rate: rate ? Number(rate) : null, show_values: $("values").checked,
     });
     if (found) show(found);
   } catch (error) {
-    showError($("run-error"), error);
+    if (error.error?.code === "data-encoding") await failed(error); // further down than the columns' names
+    else showError($("run-error"), error);
   }
 });
 
@@ -65,4 +80,12 @@ function show(found) {
       ? `${found.alone.toLocaleString("en")} people are like nobody else in the table: whoever knows these columns of them finds them.`
       : `Nobody is alone: whoever looks for a person finds a group of ${found.k.toLocaleString("en")} or more.`),
     facts, make("p", { class: "keep" }, "The report is as confidential as the table is."), frame));
+}
+
+// The table that this window works on, read as it is read there.
+const known = desk.get();
+if (known.data?.path) {
+  data = known.data;
+  $("path").value = data.path;
+  reading.show(data.reading);
 }

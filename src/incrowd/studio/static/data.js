@@ -214,7 +214,7 @@ async function look(data, kept = false) {
     await reading.write((changes) => edit(changes, true), state.content);
   } catch (error) {
     showError($("look-error"), error);
-    if (error.error?.code?.startsWith("data-")) await reading.help(data, error.error.code);
+    if (error.error?.code?.startsWith("data-")) await reading.help(error.error.code);
   }
 }
 

@@ -1,6 +1,7 @@
 // Plans: sliders beside numbers, and the answer as they move.
 
 import { $, ask, choose, debounce, desk, fill, latest, make, showError, tabs, work } from "./studio.js";
+import { readingForm } from "./reading.js";
 
 const dials = new Map();
 
@@ -145,19 +146,34 @@ const askSample = latest(async (signal) => {
 });
 const sample = debounce(askSample, 200);
 
-async function count(kind, title) {
-  const path = await choose(kind, title);
-  if (!path) return;
+let table = null; // what is counted, and whether it holds counts already
+
+const reading = readingForm({ data: () => table?.data, again: () => count() });
+
+async function count() {
+  showError($("look-error"), null);
+  const columns = $("row-columns").value.split(",").map((name) => name.trim()).filter(Boolean);
   try {
-    const found = await work($("sample-said"), { kind: "count", data: { path }, counts: kind === "counts" });
+    const found = await work($("sample-said"), { kind: "count", ...table, columns, reading: reading.said() });
     if (!found) return;
+    reading.done();
     counted = found.sizes;
     $("sizes").value = "";
     $("sample-said").textContent = `${found.distinct.toLocaleString("en")} distinct rows among ${found.records.toLocaleString("en")} records.`;
     sample();
   } catch (error) {
-    showError($("sample-results"), error);
+    showError($("look-error"), error);
+    await reading.help(error.error?.code);
   }
+}
+
+async function chooseTable(kind, title) {
+  const path = await choose(kind, title);
+  if (!path) return;
+  if (path !== table?.data.path) reading.clear();
+  table = { data: { path }, counts: kind === "counts" };
+  $("table-read").hidden = false;
+  await count();
 }
 
 // --- any other planner: a form made from its options ---
@@ -195,8 +211,9 @@ $("sizes").addEventListener("input", () => {
   sample();
 });
 $("unknown").addEventListener("input", sample);
-$("sample-table").addEventListener("click", () => count("table", "Count the rows of a table"));
-$("sample-counts").addEventListener("click", () => count("counts", "A CSV file with a column “count”"));
+$("sample-table").addEventListener("click", () => chooseTable("table", "Count the rows of a table"));
+$("count-again").addEventListener("click", count);
+$("sample-counts").addEventListener("click", () => chooseTable("counts", "A CSV file with a column “count”"));
 
 $("figures").addEventListener("click", async () => {
   $("figures").disabled = true;

@@ -2,10 +2,10 @@
 
 import { $, ask, choose, make, showError } from "./studio.js";
 
-const FIELDS = ["encoding", "delimiter", "codebook"];
-
 /** `data` and `base` give what is being looked at, `again` looks at it anew. */
-export function readingForm({ data, base, again }) {
+export function readingForm({ data, base = () => null, again }) {
+  // With a code book a policy is drafted, which finds out about decimals; without one nothing does.
+  const FIELDS = ["encoding", "delimiter", $("codebook") ? "codebook" : "decimal"];
   const said = () => Object.fromEntries(FIELDS.map((key) => [key, $(key).value.trim()]).filter(([, value]) => value));
 
   function put(id, value) {
@@ -15,7 +15,7 @@ export function readingForm({ data, base, again }) {
   }
 
   async function preview(more = {}) {
-    const { codebook, ...how } = said();
+    const { codebook, decimal, ...how } = said();
     const place = $("preview");
     try {
       const found = await ask("/table/preview", { method: "POST", body: { data: data(), base: base(), reading: how, ...more } });
@@ -35,15 +35,14 @@ export function readingForm({ data, base, again }) {
   }
 
   for (const id of ["encoding", "delimiter"]) $(id).addEventListener("change", () => data() && preview());
-  $("browse-codebook").addEventListener("click", async () => {
+  $("browse-codebook")?.addEventListener("click", async () => {
     const path = await choose("codebook", "Choose a code book");
     if (path) $("codebook").value = path;
   });
   $("reading").addEventListener("toggle", () => {
     if ($("reading").open && data() && !$("preview").children.length) preview();
   });
-  $("reading-form").addEventListener("submit", (event) => {
-    event.preventDefault();
+  $("read-again").addEventListener("click", () => {
     if (data()) again();
     else showError($("look-error"), { error: { code: "data-missing", message: "No table is chosen.", remedy: "Write its path, browse for it or upload it." } });
   });
@@ -52,16 +51,16 @@ export function readingForm({ data, base, again }) {
     said,
     show(how) {
       for (const key of FIELDS) put(key, how?.[key] === "\t" ? "tab" : how?.[key]);
-      if (how?.decimal) put("decimal", how.decimal);
+      put("decimal", how?.decimal);
       $("preview").replaceChildren();
     },
     clear() {
-      for (const key of [...FIELDS, "decimal"]) put(key, "");
+      for (const key of new Set([...FIELDS, "decimal"])) put(key, "");
       $("preview").replaceChildren();
     },
     /** A file that could not be read leads here: what would fit is proposed, and shown. */
-    async help(which, code) {
-      if (code !== "data-encoding" && code !== "data-malformed") return;
+    async help(code) {
+      if (!["data-encoding", "data-malformed", "counts-file"].includes(code)) return;
       const wrong = $("encoding").value || "utf-8";
       if (code === "data-encoding") put("encoding", "");
       $("reading").open = true;

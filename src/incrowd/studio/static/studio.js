@@ -219,7 +219,7 @@ export function tableFields(onchosen) {
     const path = $("path").value.trim();
     if (path) data = { path };
     if (data) await onchosen(data);
-    else showError($("look-error") || $("run-error"), { error: { code: "data-missing", message: "No table is chosen.", remedy: "Write its path, browse for it or upload it." } });
+    else showError($("look-error"), { error: { code: "data-missing", message: "No table is chosen.", remedy: "Write its path, browse for it or upload it." } });
   };
   $("browse").addEventListener("click", async () => {
     const path = await choose("table", "Choose a table");
@@ -247,7 +247,7 @@ export function tableFields(onchosen) {
       await onchosen(data);
     } catch (error) {
       $("table-said").textContent = "";
-      showError($("look-error") || $("run-error"), error);
+      showError($("look-error"), error);
     }
   });
 }
