@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from incrowd import api
 from incrowd.core.errors import IncrowdError, InputError
 
 pytest.importorskip("starlette", reason="the studio's packages are not installed")
@@ -170,6 +171,70 @@ def test_a_kept_tables_policies_are_looked_for_where_its_work_looks(studio, tmp_
     with pytest.raises(IncrowdError) as refused:
         asyncio.run(studio._exploring(getattr(explored, what))(request(body, id="id")))
     assert (refused.value.code, asked) == ("path-outside", [])
+
+
+def test_no_table_of_an_audit_lies_outside(studio, tmp_path):
+    root = tmp_path / "root"
+    for path in (tmp_path / "out.csv", root / "in.csv", root / "sub" / "all.csv"):
+        path.write_text("a,b\n1,2\n", encoding="utf-8")
+    body = {"data": {"path": "in.csv"}, "quasi": ["a"], "sensitive": ["b"]}
+    for more in (
+        {"adversaries": ["I earlier=../out.csv"]},
+        {"adversaries": [f'I "earlier={tmp_path}/out.csv" b=1']},
+        {"adversaries": ["I earlier=postgresql://elsewhere/x"]},
+        {"population": "../out.csv"},
+    ):
+        with pytest.raises(IncrowdError) as refused:
+            studio._start_audit(body | more)
+        assert refused.value.code == "path-outside", more
+    more = {"adversaries": ["I earlier=sub/all.csv b=1", "II sigma=10", 'I "'], "population": "sub/all.csv"}
+    studio._start_audit(body | more | {"threshold": "0.5", "sampling_rate": "", "require": ["k=5"]})
+    [job] = studio.jobs.started
+    options = job.arguments["options"]
+    assert options["adversaries"] == [f"I earlier={root}/sub/all.csv b=1", "II sigma=10", 'I "']
+    assert options["population"] == [f"{root}/sub/all.csv"]
+    assert (options["threshold"], "sampling_rate" in options, job.arguments["require"]) == (0.5, False, ["k=5"])
+    for wrong in ({"threshold": "x"}, {"threshold": [1]}, {"sampling_rate": "nan"}, {"worst": "1.5"}):
+        with pytest.raises(IncrowdError) as refused:
+            studio._start_audit(body | wrong)
+        assert refused.value.code == "request-malformed", wrong
+
+
+def test_a_collection_is_published_where_nothing_is(studio, tmp_path):
+    root = tmp_path / "root"
+    (root / "s.sqlite").write_bytes(b"x")
+    asked = {"store": "s.sqlite", "folder": "out", "fewer": True}
+    for more, said in (({"store": "../s.sqlite"}, "path-outside"), ({"store": "none.sqlite"}, "data-not-found"),
+                       ({"folder": ""}, "output-unwritable"), ({"folder": "sub"}, "output-exists"),
+                       ({"sign_with": "/etc/key.pem"}, "path-outside")):  # fmt: skip
+        with pytest.raises(IncrowdError) as refused:
+            studio._start_collected(asked | more)
+        assert refused.value.code == said, more
+    studio._start_collected(asked)
+    [job] = studio.jobs.started
+    assert job.arguments == {"store": f"{root}/s.sqlite", "folder": f"{root}/out", "copies": 1,
+                             "fewer": True, "sign_with": None}  # fmt: skip
+    with pytest.raises(IncrowdError, match="Another window"):
+        studio._start_collected(asked)
+
+
+def test_a_lost_ledger_is_given_up(studio, tmp_path):
+    path = tmp_path / "root" / "budget.sqlite"
+    api.ledger_budget(path, "town", epsilon=4, delta=1e-5)
+    api.ledger_add(path, "town", epsilon=1, delta=0, relation="add/remove", description="before")
+    older = path.read_bytes()
+    api.ledger_add(path, "town", epsilon=2, delta=0, relation="add/remove", description="after")
+    path.write_bytes(older)
+    with pytest.raises(IncrowdError):
+        studio._statement("budget.sqlite", "town")
+    shown = studio._change_ledger({"what": "accept-loss", "path": "budget.sqlite"}).body.decode()
+    assert "town" in shown
+    assert "stays spent" in shown
+    assert "before" in studio._statement("budget.sqlite", "town")
+    assert "Nothing is remembered" in studio._change_ledger({"what": "accept-loss", "path": "no.sqlite"}).body.decode()
+    with pytest.raises(IncrowdError) as refused:
+        studio._change_ledger({"what": "accept-loss", "path": "../budget.sqlite"})
+    assert refused.value.code == "path-outside"
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path, monkeypatch):

@@ -160,7 +160,15 @@ def test_the_survey_leads_to_its_collector(studio, enter, shoot):
     page.get_by_role("button", name="Look again").click()
     page.locator("#collection .facts").wait_for(timeout=LONG)
     assert page.locator("#collection dd").all_inner_texts() == ["3", "2,500"]
-    quiet(page)
+
+    # Three of 2,500 are too few, unless it is said that fewer will do; then the collection is closed and published.
+    page.get_by_role("button", name="Close the collection").click()
+    page.locator("#close-error code", has_text="collection-small").wait_for(timeout=LONG)
+    page.get_by_label("Publish although fewer").check()
+    page.get_by_role("button", name="Close the collection").click()
+    page.get_by_role("heading", name="Closed and published").wait_for(timeout=LONG)
+    assert api.verify(studio.folder / "example-survey-release").valid
+    looks(page, shoot, "published-survey")
 
 
 def fill_store(path, questionnaire):
@@ -229,9 +237,15 @@ def test_a_latin_1_file_is_audited_and_its_rows_are_counted(studio, enter, shoot
     page.get_by_role("button", name="Read it so").click()
     page.get_by_label("Ort: others may know it").check(timeout=LONG)
     page.get_by_label("Einkommen: others want to know it").check()
+    page.get_by_text("Several rows of a person, weights").click()
+    page.get_by_label("Whose a row is, says").select_option("geboren")
+    page.get_by_label("What the table must have").fill("k=100, l=101")
     page.get_by_role("button", name="Audit", exact=True).click()
     page.frame_locator("#result iframe").locator("h1").wait_for(timeout=LONG)
     assert page.locator("#result .facts dd").nth(2).inner_text().startswith("100")
+    assert page.locator("#result .facts dt", has_text="k of people").is_visible()
+    assert page.locator("#result .checks li").all_inner_texts() == [
+        "holds: k = 100; the table has 100", "fails: l = 101 of Einkommen; the table has 100"]  # fmt: skip
     assert "ordered" in page.frame_locator("#result iframe").locator("main, body").first.inner_text()
     page.wrong.clear()  # the browser reports what was refused
     looks(page, shoot, "latin-1-audit")

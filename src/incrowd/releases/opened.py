@@ -14,6 +14,7 @@ import numpy as np
 
 from incrowd.core.errors import InputError, ParameterError
 from incrowd.histogram import Column, Histogram
+from incrowd.mechanisms.base import Mechanism
 from incrowd.mechanisms.declared import policy_of
 from incrowd.mechanisms.estimates import EstimateOptions, Estimates
 from incrowd.mechanisms.packages import require_labels, require_rows
@@ -85,6 +86,11 @@ class OpenedRelease:
     def unit(self) -> str:
         """What is estimated: people, or rows where a person may have several."""
         return Persons.in_certificate(self.certificate).estimated
+
+    @property
+    def draws_again(self) -> bool:
+        """Whether another synthetic table can be drawn from what is published."""
+        return type(self.mechanism).drawn_again is not Mechanism.drawn_again
 
     @property
     def table(self) -> Histogram:
@@ -163,34 +169,50 @@ class OpenedRelease:
         return ReleasedRows(tuple(names), tuple(found), offset, len(matching), matching.total, bool(known))
 
     def estimate(
-        self, by: Sequence[str], *, method: str | None = None, mean: str | None = None, total: int | None = None
+        self,
+        by: Sequence[str],
+        *,
+        method: str | None = None,
+        mean: str | None = None,
+        sum_of: str | None = None,
+        total: int | None = None,
     ) -> Estimates:
         """A cross-tabulation of the population, as `incrowd.estimate` makes it."""
         ends = None if total is None else (require_count("total", total, 0),) * 2
-        return estimate_from(self.certificate, self.publication, by, EstimateOptions(mean, ends, method))
+        return estimate_from(self.certificate, self.publication, by, EstimateOptions(mean, ends, method, sum_of))
 
     def write(self, output: str, folder: Path) -> Path:
         """The table in a format, in a folder; refused, with the reason, where the format cannot hold it exactly.
 
         Without its certificate beside it, a void table says by its name that it is void.
         """
+        if not self.table.columns:
+            raise InputError("This release has no table of records.", code="parameter-combination")
+        return self._written(self.table, table_name(output), output, folder)
+
+    def write_again(self, output: str, folder: Path, *, rows: int | None = None, seed: int | None = None) -> Path:
+        """Another synthetic table from published views, as `incrowd combine` makes it, in a folder."""
+        if rows is not None:
+            require_count("rows", rows)
+        if seed is not None:
+            require_count("seed", seed, least=0)
+        table = self.mechanism.drawn_again(self.certificate, self.publication, rows, seed)
+        return self._written(table, table_name(output, "combined-synthetic"), output, folder)
+
+    def _written(self, table: Histogram, name: str, output: str, folder: Path) -> Path:
         if output not in OUTPUTS:
             raise ParameterError(
                 "Tables are not written in this format.",
                 code="output-format",
                 remedy=f"Choose one of {', '.join(OUTPUTS)}.",
             )
-        if not self.table.columns:
-            raise InputError("This release has no table of records.", code="parameter-combination")
         attributes = policy_of(self.certificate).attributes
-        require_rows(output, self.table.total)
-        require_labels(self.table, output, attributes)
-        name = table_name(output)
-        path = folder / (
-            name if self.certificate.promise.void is None else void_name(name)
-        )  # it leaves its certificate
+        require_rows(output, table.total)
+        require_labels(table, output, attributes)
+        # It leaves its certificate.
+        path = folder / (name if self.certificate.promise.void is None else void_name(name))
         with path.open("xb") as file:
-            write_table(self.table, output, file, self.mechanism.table_notes, attributes)
+            write_table(table, output, file, self.mechanism.table_notes, attributes)
         return path
 
     def _sorted(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LARGEST_BODY = 32 << 20
 _DEEPEST = 64
+_MOST_DIGITS = 12
 _LARGEST_NUMBER = 10**15 - 1  # browsers hold these exactly
 _HALF = re.compile("[\ud800-\udfff]")
 
@@ -92,6 +93,14 @@ def texts_in(asked: Mapping[str, Any], name: str) -> list[str]:
     """A list of texts in an object."""
     given = asked.get(name) or []
     return [str(text) for text in given] if isinstance(given, list) else []
+
+
+def whole_in(asked: Mapping[str, Any], name: str) -> int | None:
+    """A whole number in an object, as a person writes it; nothing if it is not given."""
+    said = str(asked.get(name) or "").replace(",", "").strip()
+    if said and not (said.isdecimal() and len(said) <= _MOST_DIGITS):
+        raise malformed(f"{name} is a whole number of at most {_MOST_DIGITS} digits.")
+    return int(said) if said else None
 
 
 def malformed(message: str) -> InputError:

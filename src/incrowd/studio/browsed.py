@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from incrowd.studio.answers import html, malformed, texts_in
+from incrowd.studio.answers import html, malformed, texts_in, whole_in
 from incrowd.studio.pages import markup, render
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from incrowd.studio.jobs import Job
 
 _PAGE = 50
-_MOST_DIGITS = 12
 
 
 def rows(job: Job, asked: Mapping[str, Any]) -> Response:
@@ -44,16 +43,13 @@ def rows(job: Job, asked: Mapping[str, Any]) -> Response:
 
 def estimate(job: Job, asked: Mapping[str, Any]) -> Response:
     """A cross-tabulation of the population, with intervals."""
-    total = str(asked.get("total") or "").replace(",", "").strip()
-    if total and not (total.isdecimal() and len(total) <= _MOST_DIGITS):
-        raise malformed(f"The number of people in all is a whole number of at most {_MOST_DIGITS} digits.")
-    options = {"mean": asked.get("mean") or None, "method": asked.get("method") or None}
+    options = {name: asked.get(name) or None for name in ("mean", "sum_of", "method")}
     if not all(value is None or isinstance(value, str) for value in options.values()):
         raise malformed("Options are texts.")
     question = {
         "ask": "estimate",
         "by": texts_in(asked, "by"),
-        "options": {**options, "total": int(total) if total else None},
+        "options": {**options, "total": whole_in(asked, "total")},
     }
     found = job.ask(question)
     chart = markup(found.pop("chart"))

@@ -12,8 +12,19 @@ from urllib.parse import unquote
 
 from incrowd import api
 from incrowd.core.errors import GuaranteeError, IncrowdError, InputError
-from incrowd.studio import browsed, explored, plans, releases, surveys, tables
-from incrowd.studio.answers import as_json, asked_for, body_of, changes_in, framed, html, malformed, posted, texts_in
+from incrowd.studio import audits, browsed, explored, plans, releases, surveys, tables
+from incrowd.studio.answers import (
+    as_json,
+    asked_for,
+    body_of,
+    changes_in,
+    framed,
+    html,
+    malformed,
+    posted,
+    texts_in,
+    whole_in,
+)
 from incrowd.studio.folders import Folders
 from incrowd.studio.guard import Guard, refusal, wants_page
 from incrowd.studio.jobs import Job, Jobs
@@ -216,6 +227,8 @@ class Studio:
                 "browse", {"folder": str(releases.folder_of(self.folders, a.get("folder")))}
             ),
             "export": self._start_export,
+            "combine": self._start_combine,
+            "collected": self._start_collected,
             "compare": lambda a: self.jobs.start("compare", self._to_release(a)),
             "audit": self._start_audit,
             "count": self._start_count,
@@ -234,7 +247,9 @@ class Studio:
         dropped = asked.get("dropped")
         folder = self.folders.inside(str(asked.get("folder"))) if dropped is None else self.dropped[str(dropped)]
         key = str(self.uploads[str(asked["key"])].path) if asked.get("key") else None
-        return self.jobs.start("verify", {"folder": str(folder), "key": key, "remove": dropped is not None})
+        rigorous = asked.get("rigorous") is True
+        what = {"folder": str(folder), "key": key, "rigorous": rigorous, "remove": dropped is not None}
+        return self.jobs.start("verify", what)
 
     def _start_draft(self, asked: dict[str, Any]) -> Job:
         found = self._table(asked.get("data"))
@@ -275,6 +290,20 @@ class Studio:
         folder = str(releases.folder_of(self.folders, asked.get("folder")))
         return self.jobs.start("export", {"folder": folder, "output": str(asked.get("output", ""))})
 
+    def _start_combine(self, asked: dict[str, Any]) -> Job:
+        folder = str(releases.folder_of(self.folders, asked.get("folder")))
+        numbers = {name: whole_in(asked, name) for name in ("rows", "seed")}
+        if (numbers["rows"] or 0) > _MOST_DRAWN:
+            raise malformed(f"A synthetic table has at most {_MOST_DRAWN:,} rows here.")
+        return self.jobs.start("combine", {"folder": folder, "output": str(asked.get("output", "")), **numbers})
+
+    def _start_collected(self, asked: dict[str, Any]) -> Job:
+        store = self.folders.inside(str(asked.get("store", "")))
+        if not store.is_file():
+            raise InputError("Nothing has been collected yet.", code="data-not-found", remedy="Start the collector.")
+        what = {"store": str(store), "fewer": asked.get("fewer") is True, "sign_with": self._secret_key(asked)}
+        return self._claiming_start("collected", asked, 1, what)
+
     def _start_count(self, asked: dict[str, Any]) -> Job:
         what = self._alone(asked) | {"columns": texts_in(asked, "columns")}
         return self.jobs.start("count", what | {"counts": bool(asked.get("counts"))})
@@ -288,41 +317,31 @@ class Studio:
 
     def _start_release(self, asked: dict[str, Any]) -> Job:
         what = self._to_release(asked)
-        copies, output = _copies(asked), asked.get("output") or None
-        key = str(self.folders.inside(str(asked["sign_with"]))) if asked.get("sign_with") else None
+        output = asked.get("output") or None
         if output is not None and output not in api.output_formats():
             raise malformed("There is no such format.")
-        with self._claiming:  # of two windows that want one place, the second is refused
+        what |= {"new_ledger": asked.get("new_ledger") is True, "output": output, "sign_with": self._secret_key(asked)}
+        return self._claiming_start("release", asked, _copies(asked), what)
+
+    def _secret_key(self, asked: Mapping[str, Any]) -> str | None:
+        return str(self.folders.inside(str(asked["sign_with"]))) if asked.get("sign_with") else None
+
+    def _claiming_start(self, kind: str, asked: Mapping[str, Any], copies: int, what: dict[str, Any]) -> Job:
+        """Publish to a folder. Of two windows that want one place, the second is refused."""
+        with self._claiming:
             target, undo = releases.require_free_for(self.folders, str(asked.get("folder", "")), copies)
             places = releases.places_of(target, copies)
             for job in self.jobs.unfinished():
-                if job.kind == "release" and releases.overlap(
+                if job.kind in ("release", "collected") and releases.overlap(
                     places, releases.places_of(Path(job.arguments["folder"]), job.arguments["copies"])
                 ):
                     raise InputError(
                         "Another window is writing there.", code="output-exists", remedy="Choose another folder."
                     )
-            return self.jobs.start(
-                "release",
-                what
-                | {"folder": str(target), "new_ledger": asked.get("new_ledger") is True}
-                | {"copies": copies, "sign_with": key, "output": output},
-                undo,
-            )
+            return self.jobs.start(kind, what | {"folder": str(target), "copies": copies}, undo)
 
     def _start_audit(self, asked: dict[str, Any]) -> Job:
-        rate = asked.get("sampling_rate")
-        return self.jobs.start(
-            "audit",
-            self._alone(asked)
-            | {
-                "quasi": texts_in(asked, "quasi"),
-                "sensitive": texts_in(asked, "sensitive"),
-                "adversaries": texts_in(asked, "adversaries"),
-                "sampling_rate": float(rate) if isinstance(rate, int | float) else None,
-                "show_values": bool(asked.get("show_values")),
-            },
-        )
+        return self.jobs.start("audit", self._alone(asked) | audits.asked(self.folders, asked))
 
     def _job(self, request: Request) -> Response:
         job = self.jobs[request.path_params["id"]]
@@ -340,17 +359,17 @@ class Studio:
         found = self._done(request, "compare")
         return html(render("compared", found=found, chart=markup(found["chart"])))
 
-    def _done(self, request: Request, kind: str) -> dict[str, Any]:
-        """What work of a kind has found."""
+    def _done(self, request: Request, *kinds: str) -> dict[str, Any]:
+        """What work of these kinds has found."""
         job = self.jobs[request.path_params["id"]]
-        if job.kind != kind or not job.result:
+        if job.kind not in kinds or not job.result:
             raise InputError("There is no such result.", code="not-found", remedy="Start the work again.")
         return job.result
 
     def _job_file(self, request: Request) -> Response:
         from starlette.responses import FileResponse
 
-        name = self._done(request, "export")["file"]
+        name = self._done(request, "export", "combine")["file"]
         return FileResponse(self.jobs[request.path_params["id"]].folder / name, filename=name)
 
     def _kept(self, identity: str, kind: str) -> Job:
@@ -431,6 +450,8 @@ class Studio:
 
     def _change_ledger(self, asked: dict[str, Any]) -> Response:
         path, dataset = self.folders.inside(str(asked.get("path", ""))), str(asked.get("dataset", ""))
+        if asked.get("what") == "accept-loss":
+            return html(render("given_up", path=str(path), seen=api.ledger_accept_loss(path)))
         try:
             epsilon, delta = float(asked["epsilon"]), float(asked["delta"])
         except (KeyError, TypeError, ValueError):
@@ -458,6 +479,7 @@ def _attacked(name: str) -> str:
 
 
 _MOST_COPIES = 100
+_MOST_DRAWN = 10_000_000
 
 
 def _copies(asked: Mapping[str, Any]) -> int:

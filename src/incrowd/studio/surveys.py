@@ -26,7 +26,9 @@ def make(folders: Folders, asked: Mapping[str, Any], base: Path) -> str:
         raise InputError("A questionnaire is a JSON file.", code="output-format", remedy="Name it something.json.")
     texts = asked.get("texts")
     wording = folders.inside(str(texts), base=base) if texts else None
-    api.make_questionnaire(policy, target, records=records, texts=wording, overwrite=asked.get("overwrite") is True)
+    key = folders.inside(str(asked["sign_with"]), base=base) if asked.get("sign_with") else None
+    overwrite = asked.get("overwrite") is True
+    api.make_questionnaire(policy, target, records=records, texts=wording, sign_with=key, overwrite=overwrite)
     return view(folders, str(target))
 
 
@@ -42,6 +44,7 @@ def view(folders: Folders, name: str) -> str:
         store=str(store),
         collect=f"incrowd collect {shlex.quote(str(path))} --store {shlex.quote(str(store))}",
         publish=f"incrowd collected {shlex.quote(str(store))} -o {shlex.quote(str(folder))}",
+        folder=str(folder),
         collected=markup(collection(folders, str(store))),
     )
 

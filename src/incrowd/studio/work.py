@@ -223,16 +223,8 @@ def _compare(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
 
 
 def _audit(arguments: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
-    found = api.audit(
-        arguments["data"],
-        arguments["quasi"],
-        arguments["sensitive"],
-        arguments["adversaries"],
-        sampling_rate=arguments["sampling_rate"],
-        show_values=arguments["show_values"],
-        progress=tell,
-        **arguments["reading"],
-    )
+    found = api.audit(arguments["data"], **arguments["options"], progress=tell, **arguments["reading"])
+    required = found.require(*arguments["require"]) if arguments["require"] else ()
     api.save_audit(found, folder / "report.html")
     said = found.to_dict()
     risks = said["risks"]
@@ -251,6 +243,8 @@ def _audit(arguments: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any
             for c in said["contributions"]
         ],
         "notes": list(found.notes),
+        "people": None if found.people is None else {"people": found.people.people, "k": found.people.k},
+        "required": [_finite(asdict(outcome)) for outcome in required],
     }
 
 
@@ -271,7 +265,7 @@ def _count(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
 def _verify(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
     tell("checking", 0.0)
     try:
-        found = api.verify(arguments["folder"], arguments["key"])
+        found = api.verify(arguments["folder"], arguments["key"], rigorous=arguments["rigorous"])
     finally:
         if arguments["remove"]:
             shutil.rmtree(arguments["folder"], ignore_errors=True)
@@ -291,6 +285,24 @@ def _export(arguments: dict[str, Any], folder: Path, tell: Tell) -> dict[str, An
     return {"file": opened.write(arguments["output"], folder).name}
 
 
+def _combine(arguments: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
+    """Another synthetic table from a release's views."""
+    tell("checking", 0.0)
+    opened = api.open_release(arguments["folder"])
+    tell("drawing", 0.3)
+    made = opened.write_again(arguments["output"], folder, rows=arguments["rows"], seed=arguments["seed"])
+    return {"file": made.name}
+
+
+def _publish_collected(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
+    """Close a collection, and publish what came."""
+    tell("drawing", 0.0)
+    api.publish_collected(
+        arguments["store"], arguments["folder"], fewer=arguments["fewer"], sign_with=arguments["sign_with"]
+    )
+    return {"folder": arguments["folder"]}
+
+
 def _figures(arguments: dict[str, Any], folder: Path, tell: Tell) -> dict[str, Any]:
     """The papers' own figures, drawn again beside the exact values."""
     drawn = api.gallery(folder, only=arguments["only"], progress=lambda _, part: tell("drawing", part))
@@ -306,6 +318,8 @@ KINDS: dict[str, Callable[[dict[str, Any], Path, Tell], dict[str, Any]]] = {
     "release": _release,
     "rehearse": _rehearse,
     "audit": _audit,
+    "collected": _publish_collected,
+    "combine": _combine,
     "compare": _compare,
     "count": _count,
     "export": _export,
@@ -373,6 +387,7 @@ def _browse(arguments: dict[str, Any], tell: Tell) -> tuple[dict[str, Any], Answ
         "unit": opened.unit,
         "has_table": bool(opened.table.columns),
         "options": sorted(opened.mechanism.estimate_options),
+        "draws_again": opened.draws_again,
         "formats": api.output_formats(),
         "columns": [
             {"name": c.name, "labels": [text for text in c.labels if text is not None][:_MOST_LABELS]}

@@ -117,6 +117,30 @@ def test_a_void_release_is_written_as_one(opened, tmp_path, how):
     assert api.open_release(made).write("csv", tmp_path).name == "release.void.csv"
 
 
+def test_sums_and_another_synthetic_table(folder, opened, tmp_path):
+    text = TEXT.partition("release:")[0]
+    people = pd.DataFrame({"size": ["small", "large", "huge"] * 200, "place": "north", "age": "7"})
+    made = release(people, api.policy_from_text(f"{text}release: {{mechanism: sample, epsilon: 1, delta: 0.3}}"))
+    place = made.save(tmp_path / "sample")
+    found = api.open_release(place).estimate(["size"], sum_of="age")
+    assert found.sums == api.estimate(place, ["size"], sum_of="age").sums
+    assert found.sums
+    views = f"{text}release: {{mechanism: views, by: noise, epsilon: 2, delta: 1e-5, views: [[size], [place]]}}"
+    place = release(people, api.policy_from_text(views)).save(tmp_path / "views")
+    again = api.open_release(place)
+    assert again.draws_again
+    path = again.write_again("csv", tmp_path, rows=500, seed=3)
+    assert path.name == "combined-synthetic.csv"
+    assert api.combine(place, rows=500, seed=3, output=tmp_path / "c.csv").total == 500
+    assert path.read_bytes() == (tmp_path / "c.csv").read_bytes()
+    assert not opened.draws_again
+    with pytest.raises(IncrowdError):
+        opened.write_again("csv", tmp_path)
+    for wrong in ({"rows": 0}, {"seed": -1}):
+        with pytest.raises(IncrowdError):
+            again.write_again("csv", tmp_path, **wrong)
+
+
 def test_what_does_not_hold_is_refused(opened, folder, tmp_path, monkeypatch):
     for wrong in (
         lambda: opened.rows(filters={"nothing": "x"}),

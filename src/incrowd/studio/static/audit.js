@@ -28,6 +28,10 @@ async function look() {
       return make("tr", { "data-column": column.name }, make("th", { scope: "row" }, make("bdi", {}, column.name)),
         choice("quasi", "others may know it"), choice("sensitive", "others want to know it"), choice("out", "not looked at"));
     }));
+    for (const id of ["people", "weights"]) {
+      $(id).replaceChildren(make("option", { value: "" }, id === "people" ? "each row is a person" : "each for one"),
+        ...found.columns.map((column) => make("option", { value: column.name }, column.name)));
+    }
     $("audit").hidden = false;
   } catch (error) {
     await failed(error);
@@ -44,6 +48,9 @@ function columns(role) {
   return [...$("roles").children].filter((row) => row.querySelector("input:checked").value === role).map((row) => row.dataset.column);
 }
 
+const lines = (id) => $(id).value.split("\n").map((line) => line.trim()).filter(Boolean);
+const listed = (id) => $(id).value.split(",").map((text) => text.trim()).filter(Boolean);
+
 $("audit").addEventListener("submit", async (event) => {
   event.preventDefault();
   showError($("run-error"), null);
@@ -52,8 +59,10 @@ $("audit").addEventListener("submit", async (event) => {
   try {
     const found = await work($("run-progress"), {
       kind: "audit", data, reading: reading.said(), quasi: columns("quasi"), sensitive: columns("sensitive"),
-      adversaries: $("adversaries").value.split("\n").map((line) => line.trim()).filter(Boolean),
-      sampling_rate: rate ? Number(rate) : null, show_values: $("values").checked,
+      adversaries: lines("adversaries"), sampling_rate: rate, show_values: $("values").checked,
+      people: $("people").value ? [$("people").value] : [], weights: $("weights").value, population: $("population").value.trim(),
+      require: listed("require"), threshold: $("threshold").value, worst: $("worst").value,
+      domains: lines("domains"), ordered: listed("ordered"), others_as_quasi: $("others").checked,
     });
     if (found) show(found);
   } catch (error) {
@@ -72,6 +81,12 @@ function show(found) {
     fact("ℓ", found.l === null ? "–" : number(found.l), "different values, at least"),
     fact("t", found.t === null ? "–" : number(found.t), "distance from the whole, at most"),
     ...found.belief_ratio.map((one) => fact("belief ratio", one.ratio === "inf" ? "∞" : number(one.ratio), one.adversary)));
+  if (found.people) {
+    facts.append(fact("people", found.people.people.toLocaleString("en"), "whose rows they are"),
+      fact("k of people", found.people.k.toLocaleString("en"), "in the smallest group"));
+  }
+  const required = found.required.map((one) => make("li", { class: one.holds ? "yes" : "no" }, make("b", {}, one.holds ? "holds: " : "fails: "),
+    `${one.rule} = ${number(one.limit)}`, one.column ? " of " : "", one.column ? make("bdi", {}, one.column) : "", `; the table has ${number(one.found)}`));
   const frame = make("iframe", { sandbox: "", title: "The report of the audit", src: `/jobs/${found.id}/report` });
   $("result").replaceChildren(make("section", {},
     make("div", { class: "row head" }, make("h2", {}, "What it gives away"), make("span", { class: "grow" }),
@@ -79,7 +94,7 @@ function show(found) {
     make("p", {}, found.alone
       ? `${found.alone.toLocaleString("en")} people are like nobody else in the table: whoever knows these columns of them finds them.`
       : `Nobody is alone: whoever looks for a person finds a group of ${found.k.toLocaleString("en")} or more.`),
-    facts, make("p", { class: "keep" }, "The report is as confidential as the table is."), frame));
+    facts, required.length ? make("ul", { class: "checks" }, ...required) : null, make("p", { class: "keep" }, "The report is as confidential as the table is."), frame));
 }
 
 // The table that this window works on, read as it is read there.

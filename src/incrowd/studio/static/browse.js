@@ -38,15 +38,18 @@ $("rows").addEventListener("click", (event) => {
 });
 $("filters").addEventListener("input", () => again({ offset: 0 }));
 $("group-by").addEventListener("change", () => again({ offset: 0, order: "", descending: checked("group-by").length > 0 }));
-for (const form of ["query", "estimate"]) $(form).addEventListener("submit", (event) => event.preventDefault());
+for (const form of ["query", "estimate", "again"]) $(form).addEventListener("submit", (event) => event.preventDefault());
 $("estimate").addEventListener("submit", async () => {
   showError($("estimate-error"), null);
   try {
-    fill($("estimated"), await post("estimate", { by: checked("estimate-by"), mean: $("mean").value, total: $("total").value, method: $("method").value }));
+    fill($("estimated"), await post("estimate", { by: checked("estimate-by"), mean: $("mean").value, sum_of: $("sum_of").value, total: $("total").value, method: $("method").value }));
   } catch (error) {
     showError($("estimate-error"), error);
   }
 });
+$("again").addEventListener("submit", () => save({
+  kind: "combine", folder: desk.get().released, output: $("again-output").value, rows: $("again-rows").value, seed: $("again-seed").value,
+}));
 
 const box = (group, name, i, on = false) => {
   const input = make("input", { type: "checkbox", id: `${group}-${i}`, value: name, checked: on });
@@ -75,10 +78,11 @@ async function open(folder) {
       make("datalist", { id: `labels-${i}` }, ...column.labels.map((label) => make("option", { value: `=${label}` }))))));
     $("group-by").replaceChildren(...columns.map((column, i) => box("by", column.name, i)));
     $("estimate-by").replaceChildren(...columns.map((column, i) => box("people", column.name, i, i === 0)));
-    $("mean").replaceChildren(make("option", { value: "" }, "nothing"), ...columns.map((column) => make("option", { value: column.name }, column.name)));
-    for (const name of ["mean", "total", "method"]) $(`${name}-field`).hidden = !found.options.includes(name);
+    for (const name of ["mean", "sum_of"]) $(name).replaceChildren(make("option", { value: "" }, "nothing"), ...columns.map((column) => make("option", { value: column.name }, column.name)));
+    $("again").hidden = !found.draws_again;
+    for (const name of ["mean", "sum_of", "total", "method"]) $(`${name}-field`).hidden = !found.options.includes(name);
     $("formats").replaceChildren(...Object.entries(found.formats).map(([name, title]) =>
-      make("button", { type: "button", disabled: !found.has_table, onclick: () => save(folder, name) }, title)));
+      make("button", { type: "button", disabled: !found.has_table, onclick: () => save({ kind: "export", folder, output: name }) }, title)));
     $("public-folder").href = `/releases/download?folder=${encodeURIComponent(folder)}`;
     $("opened").hidden = false;
     $("estimated").replaceChildren();
@@ -89,10 +93,10 @@ async function open(folder) {
   }
 }
 
-async function save(folder, output) {
+async function save(asked) {
   showError($("formats-error"), null);
   try {
-    const made = await work($("formats-progress"), { kind: "export", folder, output });
+    const made = await work($("formats-progress"), asked);
     if (!made) return;
     make("a", { href: `/jobs/${made.id}/file`, download: made.file }).click();
     $("formats-progress").replaceChildren(make("p", { class: "said", role: "status" }, `${made.file} is written.`));

@@ -1,6 +1,6 @@
 // Collect: a questionnaire from a policy, how its collector is started, and what has come in.
 
-import { $, ask, choose, desk, fill, folderOf, make, nameOf, roots, showError } from "./studio.js";
+import { $, ask, choose, desk, fill, folderOf, make, nameOf, roots, showError, work } from "./studio.js";
 
 function describe() {
   const { text, path, base } = desk.get();
@@ -34,7 +34,27 @@ function shown(markup) {
       showError($("collection"), error);
     }
   });
+  const store = place.querySelector("[data-store]").dataset.store;
+  $("close").addEventListener("submit", (event) => {
+    event.preventDefault();
+    close(store);
+  });
   $("questionnaire-title").focus();
+}
+
+async function close(store) {
+  showError($("close-error"), null);
+  const asked = { kind: "collected", store, folder: $("close-folder").value.trim(), fewer: $("fewer").checked, sign_with: $("sign-with").value.trim() };
+  try {
+    const made = await work($("close-progress"), asked, { cancelled: "Stopped. If the collection was closed already, it stays closed: publish it again." });
+    if (!made) return;
+    const folder = made.folder || asked.folder;
+    desk.set({ released: folder });
+    $("close-progress").replaceChildren(make("div", { class: "verdict good", role: "status" }, make("h3", {}, "Closed and published"),
+      make("p", {}, make("code", {}, folder)), make("p", {}, make("a", { class: "button main", href: "/browse" }, "See what others see"))));
+  } catch (error) {
+    showError($("close-error"), error);
+  }
 }
 
 async function tried(action) {
@@ -51,7 +71,7 @@ $("make").addEventListener("submit", (event) => {
   event.preventDefault();
   const { text, base } = desk.get();
   tried(async () => shown(await ask("/questionnaire/make", { method: "POST", body: {
-    text, base, records: Number($("records").value), texts: $("texts").value.trim(), path: $("questionnaire-path").value.trim(), overwrite: $("overwrite").checked,
+    text, base, records: Number($("records").value), texts: $("texts").value.trim(), path: $("questionnaire-path").value.trim(), overwrite: $("overwrite").checked, sign_with: $("sign-with").value.trim(),
   } })));
 });
 
@@ -63,6 +83,11 @@ $("open-policy").addEventListener("click", async () => {
     desk.set({ text: opened.text, path: opened.path, base: opened.base, data: null });
     describe();
   });
+});
+
+$("browse-key").addEventListener("click", async () => {
+  const path = await choose("key", "Choose the secret key");
+  if (path) $("sign-with").value = path;
 });
 
 $("open-questionnaire").addEventListener("click", async () => {

@@ -54,3 +54,13 @@ $("change").addEventListener("submit", async (event) => {
     showError($("change-error"), error);
   }
 });
+$("is-lost").addEventListener("change", () => ($("accept-loss").disabled = !$("is-lost").checked));
+$("accept-loss").addEventListener("click", async () => {
+  try {
+    fill($("given-up"), await ask("/ledger/change", { method: "POST", body: { what: "accept-loss", path: $("path").value.trim() } }));
+    $("is-lost").checked = false;
+    $("accept-loss").disabled = true;
+  } catch (error) {
+    showError($("given-up"), error);
+  }
+});

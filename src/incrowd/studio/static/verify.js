@@ -41,7 +41,7 @@ async function check(given) {
     }
     if ($("key").files[0]) key = (await upload($("key").files[0])).upload;
     $("said").textContent = "";
-    const found = await work($("progress"), { kind: "verify", dropped: folder, key });
+    const found = await work($("progress"), { kind: "verify", dropped: folder, key, rigorous: $("rigorous").checked });
     if (!found) return;
     $("result").replaceChildren(verification(found));
     $("said").textContent = `${files.length === 1 ? "One file was" : `${files.length} files were`} looked at; none of them is kept.`;
