@@ -19,7 +19,7 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.tree import draw as drawing
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.recoding import growth
+from incrowd.recoding import cuts, growth
 from incrowd.recoding.boxes import Sets
 from incrowd.recoding.growth import Growth, Lines, Noisy, OpenBox
 
@@ -115,3 +115,26 @@ def test_scores_of_twice_the_sensitivity_are_caught(times, caught, monkeypatch):
         shares.append(1 - np.mean(chosen))
     found, margin = shares[0] - shares[1], 4 * math.sqrt(0.5 / runs)
     assert (found > math.sqrt(float(exponent) ** 2 / 16) + margin) == caught
+
+
+@pytest.mark.parametrize(("times", "caught"), [(1, False), (3, True)])
+def test_cuts_through_the_table_show_no_more_than_they_were_charged(times, caught, monkeypatch):
+    """Whether the column that matters is cut: the charge covers that, and not worths that count several times."""
+    honest = cuts._Grid.reach
+    monkeypatch.setattr(cuts._Grid, "reach", lambda *given: honest(*given) // times)
+    columns = []
+    for name in "ab":
+        coding = Coding(name, Categories(("x", "y")))
+        columns.append(Sets(CodedAttribute(name, coding, build(None, coding)), "binary", True, np.ones(2)))
+    cutting = cuts.Cutting(2**61, 4, (10_000, 1), 1)  # ρ = 1/8
+    draws, runs, shares = Noisy(RandomSource()), 1500, []
+    for people in (3, 2):
+        found = [cuts.cut(cuts.GridCells(pair(people), columns), columns, cutting, draws)[0] for _ in range(runs)]
+        shares.append(np.mean([any(made.column == 0 for made in tree.cuts) for tree in found]))
+    found, margin = shares[0] - shares[1], 4 * math.sqrt(0.5 / runs)
+    assert (found > math.sqrt(cutting.cost / 2**64 / 2) + margin) == caught
+
+
+def pair(people):
+    """All the same, in two columns."""
+    return Histogram.of([Column(name, ("x", "y"), np.zeros(1, dtype=np.int64)) for name in "ab"], np.array([people]))

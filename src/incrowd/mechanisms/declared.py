@@ -135,7 +135,7 @@ def check_mapping(certificate: AnyCertificate, published: Publication, names: Se
     same = [c.name for c in tree.columns] == list(names)
     same = same and all(held[c.name].has(c.base, 0) for c in tree.columns if c.name in held)
     yield Check("the mapping is for the policy's columns and values", same, "others")
-    labels = same and all(tuple(certificate.labels[c.name]) == c.labels for c in tree.columns)
+    labels = same and all(tuple(certificate.labels[c.name]) == tree.labels(i) for i, c in enumerate(tree.columns))
     yield Check("the labels are those of the mapping", labels, "they are others")
     boxes = labels and bool((tree.places(published.table) >= 0).all())
     yield Check("every record is in a box of the mapping", boxes, "one is not")

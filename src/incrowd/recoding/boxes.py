@@ -29,6 +29,10 @@ from incrowd.policy import Ordinal, Policy
 Splits = Literal["hierarchy", "binary"]
 Values = tuple[int, ...]
 
+_PLACES = (0.2, 0.35, 0.5, 0.65, 0.8)
+"""Where a cut may be: with such shares of the noisy one-way table below it."""
+_LARGEST = 8
+"""Of so many groups each may be cut off."""
 _NAMED = 6  # a union of more than so many is named by what it leaves out, if that is shorter
 
 
@@ -88,6 +92,10 @@ class Sets:
     def _ways(self) -> dict[int, list[tuple[int, ...]]]:
         return {}
 
+    @cached_property
+    def _cuts(self) -> dict[int, list[tuple[int, int]]]:
+        return {}
+
     @property
     def most_ways(self) -> int:
         """How many ways there may be to split a set."""
@@ -126,6 +134,29 @@ class Sets:
         rest = [group for i, group in enumerate(groups) if i != largest]
         halves = _halves(groups, masses)
         return [[groups[largest], _joined(rest)]] + ([halves] if groups[largest] not in halves else [])
+
+    def cuts(self, number: int) -> list[tuple[int, int]]:
+        """The ways to take a set apart in two, of which there are more than a tree offers: at one of several places of
+        a column in order; of other columns, one of the largest groups, or several of them, against the rest."""
+        if number not in self._cuts:
+            values = self.values[number]
+            second = {tuple(sorted(set(values) - set(first))): first for first in self._firsts(values)}
+            self._cuts[number] = [(self.number(first), self.number(rest)) for rest, first in second.items() if rest]
+        return self._cuts[number]
+
+    def _firsts(self, values: Values) -> list[Values]:
+        declared = len(self.attribute.coding.domain.labels)
+        inside, beyond = tuple(v for v in values if v < declared), tuple(v for v in values if v >= declared)
+        if self.ordered and inside:
+            upto = np.cumsum(self.marginal[list(inside)])
+            places = [int(np.argmin(np.abs(upto[:-1] - share * upto[-1]))) for share in _PLACES if len(inside) > 1]
+            return [*([inside] if beyond else []), *(inside[: place + 1] for place in places)]
+        groups = groups_within(self.attribute.hierarchy, values)
+        masses = [float(self.marginal[list(group)].sum()) for group in groups]
+        largest = sorted(range(len(groups)), key=lambda i: -masses[i])[:_LARGEST]
+        several = [[groups[i] for i in largest[:many]] for many in range(2, len(largest) + 1)]
+        halves = _halves(groups, np.asarray(self.marginal))[:1] if len(groups) > 1 else []
+        return [*(groups[i] for i in largest), *map(_joined, several), *halves]
 
     def labels(self, numbers: Sequence[int]) -> list[str | None]:
         """The names of some sets, all different; None is the missing value alone."""

@@ -4,6 +4,9 @@ The first box is everything. A box that is split has parts, which together are t
 column, and there they take its set apart. So the leaves are disjoint and cover the domain, and a record is in exactly
 one. It is published with the names of its leaf's sets.
 
+A grid is such a tree, too: its cuts take a set of a column apart wherever it is, so each column has one set of labels.
+It is written as its cuts, because they say all.
+
 Files are read strictly: whatever is not such a tree is refused, so that what follows from the tree may be relied on.
 """
 
@@ -26,8 +29,12 @@ Integers = NDArray[np.int64]
 Values = tuple[int, ...]
 
 FORMAT = "incrowd-mapping/1"
+CUTS_FORMAT = "incrowd-cuts/1"
 MAPPING = "mapping.json"
 """Its place beside a release."""
+
+MOST_CELLS = 1 << 16
+"""Of a grid."""
 
 _MOST_VALUES = 1 << 28  # of all sets of a column together
 
@@ -76,12 +83,28 @@ class Box:
     failed: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Cut:
+    """A set of a column taken apart wherever it is: their numbers."""
+
+    column: int
+    number: int
+    parts: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """All boxes; the first holds everything, and parts come after what they are parts of."""
+    """All boxes; the first holds everything, and parts come after what they are parts of.
+
+    Attributes:
+        columns: their sets.
+        boxes: from the first.
+        cuts: of a grid, in order; None for any other tree.
+    """
 
     columns: tuple[TreeColumn, ...]
     boxes: tuple[Box, ...]
+    cuts: tuple[Cut, ...] | None = None
 
     @cached_property
     def leaves(self) -> list[int]:
@@ -132,25 +155,44 @@ class Tree:
         present = np.flatnonzero(counts)
         return Histogram.of(self.labelled(present), counts[present])
 
+    @cached_property
+    def shown_sets(self) -> list[Integers]:
+        """By column, the numbers of the sets that a release may show: of a grid, those that were not cut again."""
+        if self.cuts is None:
+            return [np.arange(len(c.sets)) for c in self.columns]
+        cut = {(cut.column, cut.number) for cut in self.cuts}
+        return [
+            np.array([n for n in range(len(c.sets)) if (place, n) not in cut], dtype=np.int64)
+            for place, c in enumerate(self.columns)
+        ]
+
+    def labels(self, place: int) -> Labels:
+        """What a column of a release may show."""
+        return tuple(self.columns[place].labels[n] for n in self.shown_sets[place].tolist())
+
     def labelled(self, boxes: Integers) -> list[Column]:
         """The columns of records in these boxes."""
         sets = np.array([box.sets for box in self.boxes], dtype=np.int64)
-        return [Column(c.name, c.labels, sets[boxes, place]) for place, c in enumerate(self.columns)]
+        return [
+            Column(c.name, self.labels(place), np.searchsorted(self.shown_sets[place], sets[boxes, place]))
+            for place, c in enumerate(self.columns)
+        ]
 
     def places(self, table: Histogram) -> Integers:
         """The leaf of each cell of a published table; −1 if it is none."""
         known = {self.boxes[n].sets: n for n in self.leaves}
-        cells = zip(*(table[c.name].codes.tolist() for c in self.columns), strict=True)
+        columns = enumerate(self.columns)
+        cells = zip(*(self.shown_sets[place][table[c.name].codes].tolist() for place, c in columns), strict=True)
         return np.array([known.get(cell, -1) for cell in cells], dtype=np.int64)
 
     def weighted(self, weights: Mapping[str, Sequence[int]]) -> Tree:
         """The same boxes, with the weights of all columns."""
         columns = tuple(replace(c, weights=tuple(max(0, int(n)) for n in weights[c.name])) for c in self.columns)
-        return Tree(columns, self.boxes)
+        return replace(self, columns=columns)
 
     def without_sizes(self) -> Tree:
         """The same boxes; how many records were in them is another table's."""
-        return Tree(self.columns, tuple(Box(b.sets, None, b.column, b.parts) for b in self.boxes))
+        return replace(self, boxes=tuple(Box(b.sets, None, b.column, b.parts) for b in self.boxes))
 
     def to_bytes(self) -> bytes:
         columns = [
@@ -164,6 +206,12 @@ class Tree:
             }
             for c in self.columns
         ]
+        if self.cuts is not None:
+            cuts = [
+                {"column": self.columns[cut.column].name, "set": cut.number, "parts": list(cut.parts)}
+                for cut in self.cuts
+            ]
+            return canonical({"format": CUTS_FORMAT, "columns": columns, "cuts": cuts})
         boxes = [
             {
                 "sets": list(box.sets),
@@ -184,15 +232,46 @@ def read_tree(content: bytes) -> Tree:
         ValueError: it holds something else, or its boxes are not disjoint or do not cover everything.
     """
     document = json.loads(content)
-    _require(isinstance(document, dict) and set(document) == {"format", "columns", "boxes"})
-    _require(document["format"] == FORMAT)
+    _require(isinstance(document, dict))
+    made_of = "cuts" if document["format"] == CUTS_FORMAT else "boxes"
+    _require(set(document) == {"format", "columns", made_of} and document["format"] in (FORMAT, CUTS_FORMAT))
     columns = tuple(map(_column, document["columns"]))
     _require(len({c.name for c in columns}) == len(columns) > 0)
     names = {c.name: place for place, c in enumerate(columns)}
-    tree = Tree(columns, tuple(_box(raw, names) for raw in document["boxes"]))
+    if made_of == "cuts":
+        tree = grid(columns, tuple(_cut(raw, names) for raw in document["cuts"]))
+    else:
+        tree = Tree(columns, tuple(_box(raw, names) for raw in document["boxes"]))
     _require_boxes(tree)
     _require(tree.to_bytes() == content)
     return tree
+
+
+def grid(columns: tuple[TreeColumn, ...], cuts: tuple[Cut, ...]) -> Tree:
+    """The tree of all cells that some cuts make, one after the other.
+
+    Raises:
+        ValueError: a cut is of a set that is not there, or there are too many cells.
+    """
+    boxes = [Box(tuple(0 for _ in columns), None)]
+    leaves = [0]
+    for cut in cuts:
+        apart = [n for n in leaves if boxes[n].sets[cut.column] == cut.number]
+        _require(bool(apart) and len(leaves) + len(apart) * (len(cut.parts) - 1) <= MOST_CELLS)
+        for n in apart:
+            box = boxes[n]
+            box.column, box.parts = cut.column, tuple(range(len(boxes), len(boxes) + len(cut.parts)))
+            before, after = box.sets[: cut.column], box.sets[cut.column + 1 :]
+            boxes += [Box((*before, part, *after), None) for part in cut.parts]
+        leaves = [n for n in leaves if boxes[n].column is None] + [p for n in apart for p in boxes[n].parts]
+    return Tree(columns, tuple(boxes), cuts)
+
+
+def _cut(raw: Mapping[str, Any], names: Mapping[str, int]) -> Cut:
+    number, parts = raw["set"], tuple(raw["parts"])
+    _require(set(raw) == {"column", "set", "parts"} and all(type(n) is int and n >= 0 for n in (number, *parts)))
+    _require(len(parts) > 1)
+    return Cut(names[raw["column"]], number, parts)
 
 
 def _column(raw: Mapping[str, Any]) -> TreeColumn:

@@ -245,8 +245,10 @@ def verdict(
     section = policy.release
     has_table = section is not None and mechanism.table_stem(section) is not None
     levels = statement.mechanism.levels
-    tops = {c.name: c.labels[0] for c in read_tree(beside[MAPPING]).columns} if MAPPING in beside else {}
-    columns = tuple(_column(published, name, levels, mechanism, tops) for name in published.names)
+    tree = read_tree(beside[MAPPING]) if MAPPING in beside else None
+    flat = tree is not None and tree.cuts is not None
+    tops = {} if tree is None else {c.name: c.labels[0] for c in tree.columns}
+    columns = tuple(_column(published, name, levels, mechanism, tops, flat=flat) for name in published.names)
     seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism)
     lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {seen.in_use}",)
     warnings = [replace(concern, internal=False) for find in FINDINGS for concern in find(seen)]
@@ -259,15 +261,19 @@ def _column(
     levels: Mapping[str, int],
     mechanism: AnyMechanism,
     tops: Mapping[str, str | None],
+    *,
+    flat: bool,
 ) -> ColumnVerdict:
     labels = published[name].labels
     part = published.project([name])
     there = np.zeros(len(labels), dtype=np.bool_)
     there[part[name].codes] = True
     level = levels.get(name)
-    hidden = bool(level) and len(labels) == 1
+    hidden = (flat or bool(level)) and len(labels) == 1
     if hidden:
         shown = "hidden, all values alike"
+    elif flat:
+        shown = "coarser, the same labels in all records"
     elif level is None:
         shown = "each record as finely as its group allows"
     elif level:
@@ -275,7 +281,7 @@ def _column(
     else:
         shown = mechanism.kept_as
     occurring = int(there.sum())
-    if level is None:
+    if level is None and not flat:
         alike = np.array([name in tops and text == tops[name] for text in labels], dtype=np.bool_)
         at_top = int(part.counts[alike[part[name].codes]].sum()) / (part.total or 1)
         return ColumnVerdict(name, shown, occurring, occurring, at_one_level=False, at_top=at_top)

@@ -212,6 +212,20 @@ class KeptBoxes:
         self._names = [f"k{i}" for i in range(len(table.codings))]
         self._moved = False
 
+    def part(self, place: int, codes: Integers, cells: Integers, becomes: Integers) -> None:
+        """Put the cells of some boxes, if they have one of these codes of a column, into other boxes."""
+        self._keeper.put("incrowd_parted", {"parted": codes})
+        self._keeper.put("incrowd_moves", {"at": cells, "becomes": becomes})
+        names = ", ".join(self._names)
+        before = _BOXES if self._moved else f"(SELECT {names}, n, 0 AS box FROM {CELLS}) all_cells"
+        self._keeper.keep(
+            _BOXES,
+            f"SELECT {names}, n, CAST(CASE WHEN parted IS NULL THEN box ELSE becomes END AS INTEGER) AS box "
+            f"FROM (SELECT * FROM {before}) b LEFT JOIN incrowd_parted p ON b.k{place} = p.parted "
+            "LEFT JOIN incrowd_moves m ON b.box = m.at",
+        )
+        self._moved = True
+
     def by_code(self) -> list[tuple[Integers, Integers, Integers]]:
         """For each column: boxes, codes and how many records have them: one aggregation."""
         if not self._moved:

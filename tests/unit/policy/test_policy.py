@@ -384,11 +384,6 @@ def test_all_problems_are_said_at_once_and_fit_on_a_screen():
     ("release", "key", "words"),
     [
         (
-            "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, recoding: tree, flat: true",
-            "flat",
-            "'recoding: lattice'",
-        ),
-        (
             "mechanism: views, epsilon: 1, delta: 1e-6, by: noise, beta: 0.1",
             "beta",
             "counts of a sample err more",

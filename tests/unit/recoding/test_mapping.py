@@ -5,7 +5,7 @@ import json
 import pytest
 
 from incrowd.core.signing import canonical
-from incrowd.recoding.mapping import Box, Tree, TreeColumn, read_tree
+from incrowd.recoding.mapping import Box, Cut, Tree, TreeColumn, grid, read_tree
 
 COLUMN = TreeColumn("a", ("x", "y", None), ((0, 1, 2), (0, 1), (2,)), ("*", "x or y", None))
 TREE = Tree((COLUMN,), (Box((0,), 9, 0, (1, 2)), Box((1,), 6), Box((2,), 3, None, (), (0,))))
@@ -68,3 +68,51 @@ def test_what_is_no_tree_is_refused(where, value):
 def test_other_spellings_are_refused():
     with pytest.raises(ValueError, match="not a tree"):
         read_tree(json.dumps(json.loads(TREE.to_bytes()), indent=1).encode())
+
+
+CUT = canonical(
+    {
+        "format": "incrowd-cuts/1",
+        "columns": json.loads(TREE.to_bytes())["columns"],
+        "cuts": [{"column": "a", "set": 0, "parts": [1, 2]}],
+    }
+)
+
+
+def test_a_grid_is_read_as_it_was_written_and_has_one_label_for_each_value():
+    tree = read_tree(CUT)
+    assert tree.to_bytes() == CUT
+    assert tree.leaves == [1, 2]
+    assert tree.labels(0) == ("x or y", None)
+    assert tree.without_sizes().to_bytes() == CUT
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [
+        (("cuts", 0, "set"), 1),
+        (("cuts", 0, "set"), True),
+        (("cuts", 0, "parts"), [1, 1]),
+        (("cuts", 0, "parts"), [1]),
+        (("cuts", 0, "parts"), [1, 7]),
+        (("cuts", 0, "column"), "b"),
+        (("cuts", 0, "more"), 1),
+        (("cuts", 0), {"column": "a", "set": 0, "parts": [0, 2]}),
+        (("boxes",), []),
+        (("format",), "incrowd-mapping/1"),
+    ],
+)
+def test_a_file_that_is_no_grid_is_refused(where, value):
+    document = json.loads(CUT)
+    put(where, value)(document)
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        read_tree(canonical(document))
+
+
+def test_a_short_file_cannot_hold_very_many_cells():
+    names = [f"c{i}" for i in range(17)]
+    columns = [TreeColumn(name, ("x", "y"), ((0, 1), (0,), (1,)), ("*", "x", "y")) for name in names]
+    cuts = tuple(Cut(place, 0, (1, 2)) for place in range(17))
+    assert len(grid(tuple(columns), cuts[:8]).leaves) == 256
+    with pytest.raises(ValueError, match="not a tree"):
+        grid(tuple(columns), cuts)

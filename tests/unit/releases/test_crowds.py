@@ -82,6 +82,7 @@ CHOSEN = [
     ", selection_epsilon: 0.2, minimise: workload, workload: [[age, sex], [job]]",
     ", recoding: tree",
     ", recoding: tree, splits: binary",
+    ", recoding: tree, splits: binary, flat: true",
     ", recoding: tree, score: queries",
 ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -20,7 +20,7 @@ from incrowd.policy.fields import Finding, NamedFile, Section, Text, listed
 from incrowd.policy.release import ReleaseSection
 from incrowd.policy.texts import Place
 
-_OF_TREES = ("splits", "score", "choice_rho", "mapping")
+_OF_TREES = ("splits", "score", "flat", "choice_rho", "mapping")
 _OF_CHOICES = ("minimise", "workload", "target", "importance")
 
 Minimised = Literal["loss", "entropy", "discernibility", "class_size", "workload", "misclassified"]
@@ -53,10 +53,6 @@ class SampledCrowd(ReleaseSection):
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"mapping": MappingFile, "totals": Totals}
     CHOOSING: ClassVar[tuple[str, ...]] = ("selection_epsilon", *_OF_CHOICES)
-    REFUSED: ClassVar[Mapping[str, str]] = {
-        "flat": "a tree has no one set of labels per column: every path would pay for every cut, or sets that overlap "
-        "be merged until columns collapse; 'recoding: lattice' has one set of labels per column"
-    }
 
     mechanism: Literal["sampled_crowd"] = Field(description="The method.")
     epsilon: float = Field(
@@ -113,6 +109,10 @@ class SampledCrowd(ReleaseSection):
         default="information",
         description="For a tree: what a split is worth: what it tells, or how far it is from what one-way tables tell.",
     )
+    flat: bool = Field(
+        default=False,
+        description="For a tree: one set of labels per column, by cuts through the whole table.",
+    )
     choice_rho: float | None = Field(
         default=None,
         gt=0,
@@ -133,6 +133,7 @@ class SampledCrowd(ReleaseSection):
         content: dict[str, Any] = handler(self)
         if self.recoding == "tree":
             silent = {key for key in _OF_CHOICES if key != "importance"}
+            silent |= set() if self.flat else {"flat"}
         else:
             silent = {"recoding", *_OF_TREES} | {key for key in _OF_CHOICES if not self._says(key)}
         silent |= {key for key in ("totals", "policy_epsilon") if not self._says(key)}
@@ -239,6 +240,8 @@ class SampledCrowd(ReleaseSection):
             findings.append((("release", "already_sampled"), "say at which rate it was sampled: give 'beta'"))
         if self.mapping is not None and self.choice_rho is not None:
             findings.append((("release", "choice_rho"), "pays for a choice, but the 'mapping' is given"))
+        if self.flat:
+            findings += self._unfit_flat()
         findings += [
             (("attributes", name), "a tree shows a column as finely as each box can bear; leave its 'level' out")
             for name, attribute in attributes.items()
@@ -250,3 +253,13 @@ class SampledCrowd(ReleaseSection):
             if name not in attributes
         ]
         return findings
+
+    def _unfit_flat(self) -> Iterator[Finding]:
+        here = ("release", "flat")
+        if self.mapping is not None:
+            yield here, "is about a choice, but the 'mapping' is given"
+            return
+        if self.splits != "binary":
+            yield here, "cuts in two: set 'splits: binary'; 'recoding: lattice' has the hierarchies' own levels"
+        if self.score != "information":
+            yield here, "has cuts chosen by information alone; leave 'score' out"

@@ -44,6 +44,9 @@ class CrowdStatedTree(Part):
     threshold: int = Field(description="How many people a box should hold at least.")
     splits: str = Field(description="Into the children of a hierarchy, or in two.")
     score: str = Field(description="What a split was worth.")
+    cuts: int | None = unless_said(
+        "Of a mapping with one set of labels per column: how many cuts were chosen and paid for. Left out for others."
+    )
     noise: Literal["by budget"] | None = unless_said(
         "How wide the noise of a box's size is: as a path's budget allows. Left out for a fixed mapping, and in "
         "releases of 0.3 and before, where it was a quarter of the threshold at least."

@@ -142,6 +142,58 @@ def test_trees_of_earlier_releases_are_priced_by_the_noise_they_had(tmp_path, mo
     assert cost(tree, replace(then, by_budget=True)) > cost(tree, then)
 
 
+@pytest.fixture(scope="module")
+def flat(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("flat") / "out"
+    made(folder, ", splits: binary, flat: true")
+    return folder
+
+
+def test_a_flat_release_has_one_label_for_each_value(flat, tmp_path):
+    assert [c.name for c in api.verify(flat).checks if not c.holds] == [VOID]
+    certificate, published = read_release(flat)
+    tree, one_way = tree_of(published.beside)
+    assert certificate.mechanism.tree.cuts == 12 >= len(tree.cuts) > 4
+    assert certificate.mechanism.tree.noise is None
+    for place, column in enumerate(tree.columns):
+        labels = dict(zip(column.labels, column.sets, strict=True))
+        covered = [value for label in certificate.labels[column.name] for value in labels[label]]
+        assert sorted(covered) == list(range(len(column.base)))
+        assert published.table[column.name].labels == tree.labels(place)
+    page = (flat / "report.html").read_text(encoding="utf-8")
+    assert "The labels of each column" in page
+    assert "Boxes may overlap" not in page
+    rows = api.estimate(flat, ["sex"]).rows
+    assert sum(row.estimate for row in rows) == pytest.approx(one_way.total, rel=0.01)
+    assert all(row.low <= row.estimate <= row.high for row in api.estimate(flat, ["sex", "town"]).rows)
+    # The same labels next year, for nothing.
+    again = policy(f", mapping: {flat / 'mapping.json'}")
+    api.release(people(seed=9), again, folder=tmp_path / "again", _source=RandomSource.seeded(2))
+    assert [c.name for c in api.verify(tmp_path / "again").checks if not c.holds] == [VOID]
+    assert read_release(tmp_path / "again")[0].labels == certificate.labels
+
+
+def test_what_others_could_forge_in_a_flat_release_is_found(flat, released):
+    certificate, published = read_release(flat)
+
+    def failing(content, beside=published.beside):
+        checks = check_table(certificate, Publication(published.table, {**beside, MAPPING: content}))
+        return {check.name for check in checks if not check.holds}
+
+    assert failing(published.beside[MAPPING]) == set()
+    fewer = json.loads(published.beside[MAPPING])
+    fewer["cuts"].pop()
+    assert failing(canonical(fewer)) >= {"the labels are those of the mapping"}
+    assert "the choice cost no more than it may" in failing(read_release(released)[1].beside[MAPPING])
+
+
+def test_more_cuts_than_were_paid_for_are_found(flat, monkeypatch):
+    certificate, published = read_release(flat)
+    monkeypatch.setattr(TreeSettled, "cuts", 3)
+    found = check_table(certificate, published)
+    assert [check.name for check in found if not check.holds] == ["the choice cost no more than it may"]
+
+
 def test_a_mapping_is_used_again_for_nothing(released, tmp_path):
     mapping = next(released.glob("*mapping.json"))
     again = policy(f", mapping: {mapping}")
@@ -222,6 +274,9 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path):
         (", importance: {height: 2}", "no such published column"),
         (", crowd_of_interest: 50", "size that beta and k want"),
         (", choice_rho: 0.1, mapping: x.json", "the 'mapping' is given"),
+        (", flat: true, splits: binary, mapping: x.json", "the 'mapping' is given"),
+        (", flat: true", "set 'splits: binary'"),
+        (", flat: true, splits: binary, score: queries", "leave 'score' out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(more, words):
@@ -234,7 +289,7 @@ def test_levels_are_left_to_the_tree():
         policy(attributes=ATTRIBUTES.replace("[20, 40]}}", "[20, 40]}, level: 1}"))
 
 
-@pytest.mark.parametrize("key", ["splits: binary", "score: queries", "choice_rho: 0.1"])
+@pytest.mark.parametrize("key", ["splits: binary", "score: queries", "choice_rho: 0.1", "flat: true"])
 def test_keys_of_trees_are_for_trees(key):
     with pytest.raises(PolicyError, match="is for trees"):
         policy(f", selection_epsilon: 0.1, {key}", release=RELEASE.replace(", recoding: tree", ""))

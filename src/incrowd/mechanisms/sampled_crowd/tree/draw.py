@@ -28,6 +28,7 @@ from incrowd.noise import DiscreteGaussian
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource
 from incrowd.recoding.boxes import Sets
+from incrowd.recoding.cuts import cells_of, cut
 from incrowd.recoding.growth import Noisy, cost, grow
 from incrowd.recoding.kept_boxes import KeptCounts, leaf_records
 from incrowd.recoding.mapping import MAPPING, Tree
@@ -102,7 +103,14 @@ def _grown(
     columns = [
         Sets(a, settled.release.splits, a.name in settled.ordered, one_way.spread(a.name)) for a in settled.attributes
     ]
-    growth = settled.growth([a.name for a in settled.attributes])
+    names = [a.name for a in settled.attributes]
+    if settled.flat:
+        cutting = settled.cutting(names)
+        tree, records = cut(cells_of(table, columns), columns, cutting, Noisy(source))
+        if cutting.cost > cutting.budget or len(tree.cuts or ()) > cutting.times:
+            raise InternalError("cuts have cost more than they may")
+        return tree.weighted({name: counts.tolist() for name, counts in one_way.counts.items()}), records
+    growth = settled.growth(names)
     cells = KeptCounts(table) if isinstance(table, KeptTable) else table
     tree = grow(cells, columns, growth, one_way.total, Noisy(source))
     if cost(tree, growth) > growth.budget:

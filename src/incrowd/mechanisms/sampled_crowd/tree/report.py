@@ -47,7 +47,11 @@ def public_report(
         lead,
         crowd_facts(crowd, shown, boxes),
         data=[
-            PageSection("release", "What the release looks like", tuple(_looks(shown, settled))),
+            PageSection(
+                "release",
+                "What the release looks like",
+                tuple(_looks(shown, settled, overlapping=tree.cuts is None)),
+            ),
             PageSection("tree", "The boxes", tuple(_tree(tree, shown, settled))),
         ],
         promise=promise(crowd),
@@ -60,14 +64,17 @@ def public_report(
 
 
 def _tree(tree: Tree, shown: Histogram, settled: TreeSettled) -> list[Content]:
+    sizes = "" if settled.flat else "; its sizes are noisy and paid for, too"
     how = (
         f"It was chosen on the full table with ρ = {number(settled.crowd.rho)} (zero-concentrated differential "
-        "privacy), a part of which paid for the one-way tables beside it; its sizes are noisy and paid for, too."
+        f"privacy), a part of which paid for the one-way tables beside it{sizes}."
         if settled.chosen
         else "It was given with the policy."
     )
     if len(tree.boxes) == 1:
         return [paragraph(f"There is one box: nothing could be told apart. {how}")]
+    if tree.cuts is not None:
+        return _grid(tree, shown, how)
     weights = np.zeros(len(tree.boxes))
     weights[tree.places(shown)] = shown.counts
     for n in reversed(range(1, len(tree.boxes))):
@@ -97,6 +104,31 @@ def _tree(tree: Tree, shown: Histogram, settled: TreeSettled) -> list[Content]:
     ]
 
 
+def _grid(tree: Tree, shown: Histogram, how: str) -> list[Content]:
+    """Of a mapping with one set of labels per column: each column's, with what is published under it."""
+    blocks, rows = [], []
+    for place, column in enumerate(tree.columns):
+        counts, sets = shown.tallies[column.name], tree.shown_sets[place].tolist()
+        left = 0.0
+        for i in sorted(range(len(sets)), key=lambda i: column.sets[sets[i]]):
+            width = float(counts[i]) / max(shown.total, 1)
+            blocks.append(Hanging(left, width, place, place, f"{column.name}: {column.labels[sets[i]] or 'missing'}"))
+            left += width
+        rows.append([label(column.name), number(len(sets)), number(len(column.base))])
+    cuts = count(len(tree.cuts or ()), "cut", "cuts")
+    return [
+        paragraph(
+            f"Each column has one set of labels: the mapping is made of {cuts}, each of which takes a set of one "
+            f"column apart in two, in all records. That gives {number(len(tree.leaves))} boxes. {how}"
+        ),
+        figure(
+            icicle("The labels of each column", blocks, [c.name for c in tree.columns]),
+            "Each row is a column, and each bar one of its labels, as wide as its published records.",
+        ),
+        table("How many labels", ["column", "labels", "values"], rows, numbers=(1, 2)),
+    ]
+
+
 def _blocks(tree: Tree, weights: np.ndarray) -> list[Hanging]:
     total = float(weights[0]) or 1.0
     blocks: list[Hanging] = []
@@ -118,7 +150,7 @@ def _blocks(tree: Tree, weights: np.ndarray) -> list[Hanging]:
     return blocks
 
 
-def _looks(shown: Histogram, settled: TreeSettled) -> list[Content]:
+def _looks(shown: Histogram, settled: TreeSettled, *, overlapping: bool) -> list[Content]:
     if not len(shown):
         return [
             paragraph(
@@ -126,19 +158,21 @@ def _looks(shown: Histogram, settled: TreeSettled) -> list[Content]:
                 f" No box was shared by {number(settled.crowd.k)} sampled records. The promise holds all the same.",
             )
         ]
+    rare = "A label that never occurs may be absent from the data, or too rare to be published."
+    if not overlapping:
+        return looks(shown, lambda _: "the same in all records", rare)
     note = (
         "Boxes may overlap in a column: where one shows 18 to 39 and another 30 to 39, a person of 35 may be in "
-        "either. "
-        "A label that never occurs may be absent from the data, or too rare to be published."
+        f"either. {rare}"
     )
     return looks(shown, lambda _: "box by box", note)
 
 
 def _use(shown: Histogram, settled: TreeSettled) -> Use:
+    charged = "the cuts cost no more than their share" if settled.flat else "no path cost more than its share"
     verifying = (
         "It checks that the boxes are disjoint and cover everything, that every crowd is one of them and has k "
-        "records, that no path of the tree cost more than its share, and that ε and δ follow. How the noise was "
-        "drawn is taken on the publisher’s word."
+        f"records, that {charged}, and that ε and δ follow. How the noise was drawn is taken on the publisher’s word."
     )
     if not len(shown):
         return Use((), (), verifying)

@@ -25,6 +25,7 @@ from incrowd.mechanisms.sampled_crowd.settle import (
 )
 from incrowd.policy import Policy
 from incrowd.recoding.boxes import ordered_columns
+from incrowd.recoding.cuts import Cutting
 from incrowd.recoding.growth import Growth
 from incrowd.recoding.mapping import Tree, read_tree
 from incrowd.theory import concentrated
@@ -36,6 +37,7 @@ _WEIGHT = 100  # importance 1
 _LOST = {"hierarchy": 25, "binary": 12}
 """A split may lose one of so many records: splits into many children leave many small parts, and lose more in all."""
 LARGEST_TABLE = 10**7
+_FEWEST_CUTS, _MOST_CUTS = 12, 30
 _LARGEST_MAPPING = 1 << 28
 
 
@@ -103,11 +105,34 @@ class TreeSettled:
         """τ: what a box should hold to be published in most cases."""
         return threshold(self.crowd.k, self.crowd.beta)
 
+    @property
+    def flat(self) -> bool:
+        """Whether the table is cut as a whole, so that a column has one set of labels."""
+        return self.chosen and self.release.flat
+
+    @property
+    def cuts(self) -> int:
+        """How many cuts are chosen: two for each column make three labels each, on average."""
+        return min(max(2 * self.columns, _FEWEST_CUTS), _MOST_CUTS)
+
     def growth(self, names: Sequence[str]) -> Growth:
         """How the tree over some columns is grown."""
-        weights = tuple(max(1, round(_WEIGHT * self.release.importance.get(name, 1.0))) for name in names)
         lost = _LOST[self.release.splits]
-        return Growth(self.budget, self.threshold, self.release.score, weights, lost, self.by_budget)
+        return Growth(self.budget, self.threshold, self.release.score, self._weights(names), lost, self.by_budget)
+
+    def cutting(self, names: Sequence[str]) -> Cutting:
+        """How cuts through some columns are chosen."""
+        return Cutting(self.budget, self.threshold, self._weights(names), self.cuts)
+
+    def least(self, names: Sequence[str]) -> int | None:
+        """About how many records it takes to choose anything; None if no usual table has so many."""
+        if not self.flat:
+            return self.growth(names).least_split(LARGEST_TABLE)
+        least = self.cutting(names).least
+        return None if least is None or least > LARGEST_TABLE else least
+
+    def _weights(self, names: Sequence[str]) -> tuple[int, ...]:
+        return tuple(max(1, round(_WEIGHT * self.release.importance.get(name, 1.0))) for name in names)
 
 
 def threshold(k: int, beta: float) -> int:
@@ -180,7 +205,7 @@ def concerns(settled: TreeSettled, table: Counted) -> Iterator[Concern]:
     """A table that is too small to be split: it is looked at, so this is for the publisher alone."""
     if not settled.chosen:
         return
-    least = settled.growth([a.name for a in settled.attributes]).least_split(LARGEST_TABLE)
+    least = settled.least([a.name for a in settled.attributes])
     if least is None or table.total < least:
         few = "more than there ever are" if least is None else f"about {least:,}"
         yield Concern(
@@ -194,8 +219,7 @@ def concerns(settled: TreeSettled, table: Counted) -> Iterator[Concern]:
 
 def _require_splits(settled: TreeSettled) -> None:
     """Refuse a share with which no table of a usual size would be split at all: that is known without the table."""
-    growth = settled.growth([a.name for a in settled.attributes])
-    if growth.budget <= 0 or growth.least_split(LARGEST_TABLE) is None:
+    if settled.budget <= 0 or settled.least([a.name for a in settled.attributes]) is None:
         raise UnreachableError(
             f"With rho = {as_given(settled.crowd.rho)} for the choice, all records would stay in one box, "
             "unless there are "

@@ -51,7 +51,8 @@ def state(settled: TreeSettled) -> CrowdStatement:
             threshold=settled.threshold,
             splits=settled.release.splits,
             score=settled.release.score,
-            noise="by budget" if settled.chosen and settled.by_budget else None,
+            cuts=settled.cuts if settled.flat else None,
+            noise="by budget" if settled.chosen and settled.by_budget and not settled.flat else None,
         ),
     )
     return Statement(promise, mechanism, _assumptions(settled))
@@ -157,10 +158,13 @@ def _paid(certificate: CrowdCertificate, tree: Tree, one_way: OneWay | None) -> 
     settled = settled_again(certificate)
     if not settled.chosen:
         return one_way is None and tree.boxes[0].size is None and not any(box.failed for box in tree.boxes)
-    if one_way is None or tree.boxes[0].size is None:
+    if one_way is None or settled.flat != (tree.cuts is not None) or settled.flat != (tree.boxes[0].size is None):
         return False
     labels = {c.name: c.base for c in tree.columns}
     same = dict(one_way.labels) == labels and one_way.noise == NoiseStep(settled.one_way_variance)
     same = same and tree.columns == tree.weighted({n: c.tolist() for n, c in one_way.counts.items()}).columns
+    if settled.flat:
+        cutting = settled.cutting([c.name for c in tree.columns])
+        return same and len(tree.cuts or ()) <= cutting.times and cutting.cost <= cutting.budget
     growth = settled.growth([c.name for c in tree.columns])
     return same and tree.boxes[0].size == one_way.total and cost(tree, growth) <= growth.budget
