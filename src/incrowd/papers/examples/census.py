@@ -308,7 +308,7 @@ release:
   mechanism: sampled_crowd
   epsilon: 2
   delta: {delta} # well below one over the number of people
-  selection_epsilon: 0.2 # the part of epsilon that pays for choosing how coarse each column becomes
-  beta: 0.3 # the share of people who are sampled
+  recoding: tree # each record as finely as its group allows; lattice: one level for each column
+  splits: binary # in two, anywhere; hierarchy: into the groups of the hierarchies above
   output: parquet
 """
