@@ -38,6 +38,9 @@ MECHANISMS = {
     "crowds under a tree": "mechanism: sampled_crowd, epsilon: 2, delta: 1e-6, recoding: tree",
     "views": "mechanism: views, epsilon: 2, delta: 1e-6",
     "views, noisy": "mechanism: views, epsilon: 2, delta: 1e-6, by: noise",
+    "views, noisy, already a sample": (
+        "mechanism: views, epsilon: 2, delta: 1e-6, by: noise, already_sampled: true, beta: 0.5"
+    ),
     "plain sample": "mechanism: sample, epsilon: 1, delta: 0.3",
     "plain sample, age rounded": "mechanism: sample, epsilon: 1, delta: 0.3, round: {age: 10}",
     "randomised": "mechanism: pram, rho: 0.7",

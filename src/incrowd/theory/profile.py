@@ -22,6 +22,7 @@ from incrowd.core.numbers import as_given
 from incrowd.theory._numbers import (
     require_between,
     require_non_negative,
+    round_down,
     round_up,
 )
 from incrowd.theory.losses import Losses
@@ -152,6 +153,45 @@ def to_replace_one(profile: PrivacyProfile) -> PrivacyProfile:
         delta = round_up((1 + math.exp(profile.at_epsilon)) * profile.at_delta, 1e-15) if profile.at_delta else 0.0
         return ApproximateDP(2 * profile.at_epsilon, min(1.0, delta), Relation.REPLACE_ONE)
     return ReplaceOne(profile)
+
+
+@dataclass(frozen=True)
+class OfSample(PrivacyProfile):
+    """What a mechanism that sees a random sample only promises to all who could have been in it (add/remove).
+
+    Each record is in the sample with probability β at most, independently. Theorem 1 of Li, Qardaji, Su for every ε at
+    once, in each direction by itself (docs/proofs.md, "A table that is itself a sample"): δ(ε) = β·δ₁(ε₁), with
+    e^ε = 1 + β(e^ε₁ − 1).
+    """
+
+    sampled: PrivacyProfile
+    rate: float
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        require_between("rate", self.rate, 0.0, 1.0, open_high=False)
+        if self.sampled.relation is not Relation.ADD_REMOVE:
+            raise ParameterError("the theorem is about adding or removing a record", code="parameter-combination")
+
+    def removal(self, epsilon: float) -> float:
+        return self._scaled(self.sampled.removal(before_sampling(epsilon, self.rate)))
+
+    def addition(self, epsilon: float) -> float:
+        return self._scaled(self.sampled.addition(before_sampling(epsilon, self.rate)))
+
+    def _scaled(self, delta: float) -> float:
+        return round_up(self.rate * delta, 1e-15) if delta else 0.0
+
+
+def before_sampling(epsilon: float, rate: float) -> float:
+    """ε₁ = ln(1 + (e^ε − 1)/β), rounded down: with it, a mechanism on a sample of that rate promises ε."""
+    require_non_negative("epsilon", epsilon)
+    require_between("rate", rate, 0.0, 1.0, open_high=False)
+    if epsilon < 300:
+        found = math.log1p(math.expm1(epsilon) / rate)
+    else:  # ln((e^ε − (1 − β))/β) without e^ε, which would overflow
+        found = epsilon + math.log1p(-(1 - rate) * math.exp(-epsilon)) - math.log(rate)
+    return max(epsilon, round_down(found, 1e-14))
 
 
 def amplify(epsilon: float, delta: float, from_beta: float, to_beta: float) -> tuple[float, float]:

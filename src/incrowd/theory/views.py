@@ -27,9 +27,9 @@ from numpy.typing import NDArray
 
 from incrowd.core.errors import InternalError, ParameterError, UnreachableError
 from incrowd.theory._groups import float_above
-from incrowd.theory._numbers import require_between, require_count, require_positive
+from incrowd.theory._numbers import require_between, require_count, require_positive, round_down
 from incrowd.theory.crowd import CrowdProfile, require_rows
-from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, compose
+from incrowd.theory.profile import ApproximateDP, OfSample, PrivacyProfile, Relation, before_sampling, compose
 from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated, choice_cost, counts_cost, largest_rho
 
 Floats = NDArray[np.float64]
@@ -110,6 +110,8 @@ class ViewsPlan:
         exponent: each of them is so much differentially private, for one record; a whole number of 2⁻⁵³ or so, as
             floats are.
         rows: how many records one person has at most. Neighbours differ by all of them.
+        rate: the probability with which each of those to whom it is promised is in the table; 1 if the table is no
+            sample.
     """
 
     epsilon: float
@@ -121,14 +123,22 @@ class ViewsPlan:
     choices: int = 0
     exponent: float = 0.0
     rows: int = 1
+    rate: float = 1.0
 
     def __post_init__(self) -> None:
         if min(self.singles, self.views, self.choices, self.exponent) < 0 or self.rows < 1:
             raise ParameterError("A set of views has no negative parts.", code="parameter-range")
+        if self.rate != 1 and self.rows > 1:
+            raise ParameterError("the rows of a person are not sampled together", code="parameter-combination")
 
     @cached_property
     def profile(self) -> PrivacyProfile:
         """What all steps promise together."""
+        return self._steps if self.rate == 1 else OfSample(self._steps, self.rate)
+
+    @cached_property
+    def _steps(self) -> PrivacyProfile:
+        """The same to those who are in the table."""
         steps = ((self.single, self.singles), (self.view, self.views))
         e = self.rows * Fraction(self.exponent)
         if all(isinstance(step, NoiseStep) for step, _ in steps):
@@ -149,6 +159,11 @@ class ViewsPlan:
         if self.choices:
             parts += [BoundedRange(e)] * self.choices
         return compose(parts)
+
+    @property
+    def inside(self) -> float:
+        """The ε of somebody who is known to be in the table, with δ/β."""
+        return before_sampling(self.epsilon, self.rate)
 
     @cached_property
     def exact_delta(self) -> float:
@@ -191,6 +206,31 @@ def plan_noise(
     single = NoiseStep(_variance(singles, for_single) if singles else 1)
     view = NoiseStep(_variance(views, for_view)) if views else single
     return _checked(ViewsPlan(epsilon, delta, singles, single, views, view, choices, exponent, rows))
+
+
+def plan_noise_of_sample(
+    epsilon: float,
+    delta: float,
+    rate: float,
+    singles: int,
+    views: int,
+    choices: int,
+    *,
+    single_share: float,
+    choice_share: float,
+) -> ViewsPlan:
+    """Noisy counts of a table that is itself a sample, for a promise to all who could have been in it."""
+    _require(epsilon, delta, singles, views, choices)
+    plan = plan_noise(
+        before_sampling(epsilon, rate),
+        round_down(require_between("delta / rate", delta / rate, 0.0, 1.0), 1e-14),
+        singles,
+        views,
+        choices,
+        single_share=single_share,
+        choice_share=choice_share,
+    )
+    return _checked(replace(plan, epsilon=epsilon, delta=delta, rate=rate))
 
 
 @lru_cache(maxsize=64)

@@ -27,6 +27,7 @@ ROWS = (
     "docs",
 )
 WITHOUT_LEVELS = ("    level: 1\n", "")
+LEDGER = "ledger: {path: survey.ledger, dataset: survey, epsilon: 1, delta: 1e-3}"
 VARIANTS = {
     "sampled_crowd, chosen": ("{mechanism: sampled_crowd, epsilon: 9, delta: 1e-4, selection_epsilon: 6}", True),
     "sampled_crowd, tree": ("{mechanism: sampled_crowd, epsilon: 2, delta: 1e-4, recoding: tree}", True),
@@ -36,13 +37,17 @@ VARIANTS = {
         False,
     ),
     "pram, sampled": ("{mechanism: pram, rho: 0.5, delta: 1e-4, beta: 0.5}", False),
+    "views, sampled": (
+        f"{{mechanism: views, epsilon: 0.5, delta: 1e-4, by: noise, already_sampled: true, beta: 0.5}}\n{LEDGER}",
+        True,
+    ),
     "views, crowds": ("{mechanism: views, epsilon: 3, delta: 1e-4, by: crowd}", True),
 }
 """Ways of a mechanism that differ in what is released: the section, and whether levels are left open."""
 
 
-def policies():
-    """Every mechanism as the suite uses it, each followed by its variants."""
+def policies(folder):
+    """Every mechanism as the suite uses it, each followed by its variants, which find their files in a folder."""
     from conformance_mechanisms import ATTRIBUTES, CASES
 
     from incrowd.mechanisms.registry import MECHANISMS
@@ -54,7 +59,7 @@ def policies():
         for variant, (release, free) in VARIANTS.items():
             if variant.split(", ")[0] == name:
                 attributes = ATTRIBUTES.replace(*WITHOUT_LEVELS) if free else ATTRIBUTES
-                found[variant] = Policy.from_text(f"{attributes}release: {release}\n")
+                found[variant] = Policy.from_text(f"{attributes}release: {release}\n", base=folder)
     return found
 
 
@@ -67,7 +72,7 @@ def found(policy, people, folder):
 
     name = policy.release.mechanism
     mechanism = MECHANISMS[name]
-    made = api.release(people, policy, folder=folder)
+    made = api.release(people, policy, folder=folder, new_ledger=policy.ledger is not None)
     # Which views there are is chosen at random.
     beside = sorted({re.sub(r"^(.*/).*", r"\1", name) for name in mechanism.beside_names(made.certified)})
     settled = mechanism.settle(policy, codings(policy), 1)
@@ -178,7 +183,7 @@ def matrix(people):
     with tempfile.TemporaryDirectory() as scratch:
         cells = {
             name: found(policy, people, Path(scratch) / str(number))
-            for number, (name, policy) in enumerate(policies().items())
+            for number, (name, policy) in enumerate(policies(Path(scratch)).items())
         }
     lines = [f"| | {' | '.join(f'`{name}`' for name in cells)} |", f"|---|{'---|' * len(cells)}"]
     lines += [f"| {row} | {' | '.join(cells[name][row] for name in cells)} |" for row in ROWS]

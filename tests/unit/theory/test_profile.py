@@ -12,9 +12,11 @@ from incrowd.core.errors import ParameterError, RelationError, UnreachableError
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import (
     ApproximateDP,
+    OfSample,
     PrivacyProfile,
     Relation,
     amplify,
+    before_sampling,
     compose,
     to_replace_one,
 )
@@ -272,3 +274,65 @@ def test_many_small_parts_are_never_below_the_truth(times, each, epsilon):
 
 def test_amplification_of_a_huge_epsilon_at_a_tiny_rate_keeps_the_one():
     assert amplify(700.0, 0.0, 1.0, 1e-304)[0] == pytest.approx(0.7007, abs=2e-3)
+
+
+# --- a table that is itself a sample ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.3, 1.0])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.4, 0.9])
+def test_of_one_record_and_randomised_response_sampling_promises_exactly_so_much(rate, epsilon):
+    """Who is in the sample answers truthfully with e^1 : 1, and the other way round if not."""
+    truth = 1 / (1 + math.exp(-1))
+    there, absent = np.array([truth, 1 - truth]), np.array([1 - truth, truth])
+    law = rate * there + (1 - rate) * absent
+    profile = OfSample(ApproximateDP(1.0, 0.0, Relation.ADD_REMOVE), rate)
+    removal = np.maximum(law - math.exp(epsilon) * absent, 0).sum()
+    addition = np.maximum(absent - math.exp(epsilon) * law, 0).sum()
+    assert profile.removal(epsilon) == pytest.approx(removal, rel=1e-9, abs=1e-12)
+    assert profile.addition(epsilon) >= addition - 1e-12
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sampling_never_promises_more_than_there_is(seed):
+    """Mechanisms at random, on the tables of up to three people: every sample of theirs, both directions."""
+    rng = np.random.default_rng(seed)
+    laws = {n: rng.dirichlet(np.full(4, 0.7)) for n in range(4)}  # people are alike: a table is their number
+    rate = float(rng.choice([0.02, 0.2, 0.7]))
+
+    def published(people):
+        return sum(math.comb(people, n) * rate**n * (1 - rate) ** (people - n) * laws[n] for n in range(people + 1))
+
+    def divergence(p, q, epsilon):
+        return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
+
+    class Exact(PrivacyProfile):
+        relation = Relation.ADD_REMOVE
+
+        def removal(self, epsilon):
+            return max(divergence(laws[n + 1], laws[n], epsilon) for n in range(3))
+
+        def addition(self, epsilon):
+            return max(divergence(laws[n], laws[n + 1], epsilon) for n in range(3))
+
+    profile = OfSample(Exact(), rate)
+    for epsilon in (0.0, 0.01, 0.1, 0.5, 1.5, 4.0):
+        for n in range(3):
+            larger, smaller = published(n + 1), published(n)
+            assert divergence(larger, smaller, epsilon) <= profile.removal(epsilon) + 1e-12
+            assert divergence(smaller, larger, epsilon) <= profile.addition(epsilon) + 1e-12
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.05, 0.999])
+@pytest.mark.parametrize("epsilon", [1e-9, 1.0, 50.0, 299.0, 301.0, 600.0])
+def test_what_a_sample_may_spend_is_rounded_down(epsilon, rate):
+    with mpmath.workdps(400):
+        exact = mpmath.log(1 + mpmath.expm1(mpmath.mpf(epsilon)) / mpmath.mpf(rate))
+    found = before_sampling(epsilon, rate)
+    assert epsilon <= found <= exact
+    assert found >= exact * (1 - mpmath.mpf(10) ** -12)
+
+
+def test_the_theorem_on_samples_is_about_adding_and_removing():
+    with pytest.raises(ParameterError):
+        OfSample(ApproximateDP(1.0, 0.0, Relation.REPLACE_ONE), 0.1)

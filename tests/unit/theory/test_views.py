@@ -19,6 +19,7 @@ from incrowd.theory.views import (
     _quick_delta,
     plan_crowds,
     plan_noise,
+    plan_noise_of_sample,
 )
 
 
@@ -210,6 +211,65 @@ def test_a_choice_and_a_view_keep_the_promise_and_an_uncharged_choice_would_not(
             assert found <= charged.delta(epsilon) + 1e-12
             broken = max(broken, found - uncharged.delta(epsilon))
     assert broken > 0.001
+
+
+# --- a table that is itself a sample ----------------------------------------------------------------------------------
+
+NOISY = np.arange(-10, 15)
+RATE = 0.3
+
+
+def chosen_noisy_view(table):
+    """One of two one-way views, chosen by how unequal its counts are, with Laplace noise in both counts."""
+    (a, b), (c, d) = table
+    views = ((a + b, c + d), (a + c, b + d))
+    weights = np.array([math.exp((abs(x - 2) + abs(y - 2)) / 2) for x, y in views])
+    noise = {n: np.exp(-DECAY * abs(NOISY - n)) * math.tanh(DECAY / 2) for view in views for n in view}
+    laws = [np.multiply.outer(noise[x], noise[y]) * w for (x, y), w in zip(views, weights / weights.sum(), strict=True)]
+    return np.stack(laws)
+
+
+def of_a_sample(table, laws, rate):
+    """The law of what is published from a sample of the table."""
+    cells = [n for row in table for n in row]
+    return sum(
+        math.prod(math.comb(n, x) * rate**x * (1 - rate) ** (n - x) for n, x in zip(cells, kept, strict=True))
+        * laws[kept[:2], kept[2:]]
+        for kept in itertools.product(*(range(n + 1) for n in cells))
+    )
+
+
+def test_views_of_a_sample_keep_the_promise_to_all_who_could_be_in_it():
+    """A choice and a noisy view, for every tiny population; half the rate would be too much to claim."""
+    plan = ViewsPlan(1.0, 0.5, 1, LaplaceStep(DECAY), 0, LaplaceStep(DECAY), 1, 1.0)
+    promised, too_much = (replace(plan, rate=rate).profile for rate in (RATE, RATE / 2))
+    tables = [(cells[:2], cells[2:]) for cells in itertools.product(range(3), repeat=4)]
+    laws = {table: chosen_noisy_view(table) for table in tables}
+    population = {table: of_a_sample(table, laws, RATE) for table in tables}
+    grid, broken, sharp = (0.0, 0.2, 0.4, 0.8), 0.0, 0.0
+    for pair in neighbours(2):
+        p, q = (population[table] for table in pair)
+        for epsilon in grid:
+            found = max(np.maximum(a - math.exp(epsilon) * b, 0.0).sum() for a, b in ((p, q), (q, p)))
+            assert found <= promised.delta(epsilon) + 1e-9
+            broken = max(broken, found - too_much.delta(epsilon))
+            sharp = max(sharp, found / promised.delta(epsilon))
+    assert broken > 0.01
+    assert sharp > 0.5
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "rate"), [(1.0, 1e-6, 0.05), (0.1, 1e-9, 0.001), (3.0, 1e-5, 0.9)])
+def test_a_plan_for_a_sample_keeps_its_promise_with_less_noise(epsilon, delta, rate):
+    shares = {"single_share": 0.2, "choice_share": 0.1}
+    plan = plan_noise_of_sample(epsilon, delta, rate, 5, 4, 4, **shares)
+    assert plan.kept
+    assert (plan.epsilon, plan.delta, plan.rate) == (epsilon, delta, rate)
+    assert plan.view.deviation < plan_noise(epsilon, delta, 5, 4, 4, **shares).view.deviation
+    # Divided by the rate, the noise is more than that of the whole table: a sample is worth it only to who has no more.
+    assert plan.view.deviation / rate > plan_noise(epsilon, delta, 5, 4, 4, **shares).view.deviation
+    assert not replace(plan, rate=min(0.99, 1.5 * rate)).kept
+    with pytest.raises(ParameterError):
+        replace(plan, rows=2)
 
 
 # --- people with several records --------------------------------------------------------------------------------------

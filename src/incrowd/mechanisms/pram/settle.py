@@ -29,6 +29,7 @@ from incrowd.mechanisms.pram.blocks import Block, Rows, as_drawn, backward, fold
 from incrowd.mechanisms.pram.matrices import rows_of
 from incrowd.mechanisms.pram.section import LARGEST_MATRIX, MatrixFile, Pram
 from incrowd.mechanisms.promises import LARGEST_EPSILON, Point, Uncomposable
+from incrowd.mechanisms.samples import require_one_use
 from incrowd.policy import Policy
 from incrowd.theory import randomisation
 from incrowd.theory.profile import Relation
@@ -312,18 +313,8 @@ def each_of(epsilon: float | None, persons: Persons) -> float | None:
 
 def settle(section: Pram, policy: Policy, attributes: Sequence[CodedAttribute], copies: int = 1) -> PramSettled:
     """What the policy asks for, without any number of records unless the policy declares it."""
-    if section.already_sampled and (copies > 1 or policy.ledger is None):
-        raise PolicyError(
-            "A table that is itself a sample may serve one release only.",
-            code="sample-reused",
-            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
-        )
-    if section.already_sampled and policy.people is not None:
-        raise PolicyError(
-            "In a table that is itself a sample, a person's rows can no longer be limited: that comes before sampling.",
-            code="parameter-combination",
-            remedy="Sample here, with 'beta' alone, or leave 'people' out if each person has one row.",
-        )
+    if section.already_sampled:
+        require_one_use(policy, copies)
     levels = {a.name: 0 for a in attributes} | fixed_levels(policy, attributes)
     labels = {a.name: a.hierarchy.recode(levels[a.name]).labels for a in attributes}
     for name, texts in labels.items():

@@ -10,7 +10,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, PolicyError, UnreachableError
+from incrowd.core.errors import GuaranteeError, InternalError, ParameterError, UnreachableError
 from incrowd.core.numbers import as_given, count, number
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
@@ -19,6 +19,7 @@ from incrowd.mechanisms import promises
 from incrowd.mechanisms.base import Concern, Tell, fixed_levels
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import Minimised, SampledCrowd
+from incrowd.mechanisms.samples import require_one_use
 from incrowd.policy import Policy
 from incrowd.recoding.quality import Apart, Asked, Classified, CrowdCount, Detail, Quality, reach_of
 from incrowd.sources.at_least import CrowdsAsked
@@ -231,13 +232,8 @@ class CrowdSettled:
 
 def settle(release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> CrowdSettled:
     """The promise, found from the policy alone."""
-    if release.already_sampled and (copies > 1 or policy.ledger is None):
-        raise PolicyError(
-            "A table that is itself a sample may serve one release only.",
-            code="sample-reused",
-            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
-        )
-    require_limited_before_sampling(release, policy)
+    if release.already_sampled:
+        require_one_use(policy, copies)
     fixed = fixed_levels(policy, attributes)
     if release.target is not None:
         fixed = {release.target: 0, **fixed}
@@ -247,17 +243,6 @@ def settle(release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttr
     if settled.chosen:
         reach_of(settled.crowd.k, settled.crowd.beta)  # what cannot be chosen privately is refused before all else
     return settled
-
-
-def require_limited_before_sampling(release: SampledCrowd, policy: Policy) -> None:
-    """Refuse to limit the rows of people in a sample: who has many would be in it with a probability above β."""
-    if release.already_sampled and policy.people is not None:
-        raise PolicyError(
-            "In a table that is itself a sample, a person's rows can no longer be limited: that comes before sampling.",
-            code="policy-invalid",
-            remedy="Make the table with one row for each person and leave out the section 'people', or leave out "
-            "'already_sampled'.",
-        )
 
 
 def prepare(settings: CrowdSettled, table: Histogram, tell: Tell) -> tuple[CrowdSettled, Histogram]:  # noqa: ARG001

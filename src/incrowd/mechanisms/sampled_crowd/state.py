@@ -36,6 +36,7 @@ from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdStatement,
     CrowdTogether,
 )
+from incrowd.mechanisms.samples import came_by_chance
 from incrowd.policy import Attribute
 from incrowd.theory._groups import float_above
 
@@ -144,10 +145,7 @@ def grounds(*, chosen: bool, several: bool = False, totals: bool = False, policy
 def assumptions(settings: CrowdSettings) -> list[str]:
     """The premises of the theorem that nobody can check from outside."""
     if settings.already_sampled:
-        sampled = (
-            "The table is itself a random sample: each person of the population came into it independently, with "
-            f"probability {settings.beta!r}, and who did is secret. No other release is made from it."
-        )
+        sampled = came_by_chance(settings.beta)
     else:
         sampled = "The sample was drawn for this release and was used for no other."
     return [

@@ -17,12 +17,13 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from incrowd.core.numbers import as_given
 from incrowd.mechanisms.base import Publication, all_columns
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.grid import MIDDLES, numbers_of, sampled_mean
 from incrowd.mechanisms.views.draw import fitted
 from incrowd.mechanisms.views.state import read_views
-from incrowd.mechanisms.views.stated import ViewsCertificate
+from incrowd.mechanisms.views.stated import SampledViewsMechanism, ViewsCertificate
 from incrowd.mechanisms.views.view import Integers, View
 from incrowd.theory.intervals import ANY, SURPRISE, noisy_between, sampled_between
 from incrowd.theory.views import CrowdStep, LaplaceStep
@@ -63,10 +64,10 @@ def estimate(
     names = all_columns(certificate)
     views = read_views(certificate.mechanism, certificate.labels, published.beside)
     labels = [certificate.labels[name] for name in by]
-    base = certificate.mechanism.levels
+    base, rate = certificate.mechanism.levels, rate_of(certificate)
     carrying = [view for view in views if _carries(view, by, base)]
     if carrying:
-        best = tabulated(_read_from(certificate, carrying), by)
+        best = tabulated(_read_from(certificate, carrying), by, rate=rate)
         rows = [
             ViewEstimate(
                 values,
@@ -78,17 +79,32 @@ def estimate(
             )
             for place, values in _cells(labels)
         ]
-        return _with_means(Estimates(tuple(by), tuple(rows), (_CARRIED,)), certificate, views, mean)
+        notes = (_CARRIED, *_sampled(rate))
+        return _with_means(Estimates(tuple(by), tuple(rows), notes), certificate, views, mean)
     model = fitted([len(certificate.labels[name]) for name in names], views)
-    people = model.marginal([names.index(name) for name in by])
-    most = _most(views, by, people.shape)
+    people = model.marginal([names.index(name) for name in by]) / rate
+    most = _most(views, by, people.shape, rate)
     rows = [
         ViewEstimate(values, float(min(people[place], most[place])), None, 0, int(most[place]), modelled=True)
         for place, values in _cells(labels)
     ]
     coarser = [view for view in views if set(by) <= set(view.columns)]
-    notes = (_MODELLED, *([_coarser(coarser[0])] if coarser else []))
+    notes = (_MODELLED, *([_coarser(coarser[0])] if coarser else []), *_sampled(rate))
     return _with_means(Estimates(tuple(by), tuple(rows), notes), certificate, views, mean)
+
+
+def rate_of(certificate: ViewsCertificate) -> float:
+    """The probability with which people came into the table that was counted."""
+    mechanism = certificate.mechanism
+    return mechanism.beta if isinstance(mechanism, SampledViewsMechanism) else 1.0
+
+
+def _sampled(rate: float) -> tuple[str, ...]:
+    """A note on a table that is itself a sample."""
+    if rate == 1:
+        return ()
+    note = f"The table was a random sample at rate {as_given(rate)}: all numbers are of the people sampled from"
+    return (f"{note}, and errors count both the sampling and the noise.",)
 
 
 def _read_from(certificate: ViewsCertificate, carrying: Sequence[View]) -> View:
@@ -111,11 +127,11 @@ def _with_means(
     carrying = [view for view in views if _carries(view, wanted, base)]
     if carrying:
         view = _read_from(certificate, carrying)
-        table = tabulated(view, wanted)
+        table = tabulated(view, wanted, rate=rate_of(certificate))
         means = [_mean_in(view, table, values, codes, place, group) for place, group in groups]
         return replace(found, means=tuple(means), notes=(*found.notes, MIDDLES, _NO_MEAN))
     model = fitted([len(certificate.labels[name]) for name in names], views)
-    people = model.marginal([names.index(name) for name in wanted])
+    people = model.marginal([names.index(name) for name in wanted]) / rate_of(certificate)
     means = []
     for place, group in groups:
         counts = people[place][codes]
@@ -132,17 +148,17 @@ def _mean_in(
     place: tuple[int, ...],
     group: tuple[str | None, ...],
 ) -> GroupMean:
-    """The mean in a group of a view: as in a sample, or by the delta method, noise having one known variance."""
+    """The mean in a group of a view: as in a sample, or by the delta method, cells having independent errors."""
     step = view.step
     if isinstance(step, CrowdStep):
         sampled = np.rint(table.estimate[place][codes] * step.beta)
         return sampled_mean(group, values, sampled, table.hidden[place][codes] * (step.k - 1.0), step.beta)
-    counts, error = table.estimate[place][codes], float(table.error[place][codes].max())
+    counts, error = table.estimate[place][codes], table.error[place][codes]
     people = float(counts.sum())
-    if people <= _FEWEST_ERRORS * error * math.sqrt(len(values)):
+    if people <= _FEWEST_ERRORS * float(np.linalg.norm(error)):
         return GroupMean(group, None, None, None, None, people)
     mean = float(counts @ values) / people
-    spread = error * math.sqrt(float(np.sum((values - mean) ** 2))) / people
+    spread = float(np.linalg.norm(error * (values - mean))) / people
     reach = deviations(SURPRISE, laplace=isinstance(step, LaplaceStep)) * spread
     least, most = float(values.min()), float(values.max())
     mean = min(max(mean, least), most)
@@ -188,8 +204,12 @@ def _carries(view: View, by: Sequence[str], base: dict[str, int]) -> bool:
     )
 
 
-def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE) -> Tabulated:
-    """A view summed up to some of its columns, in their order; either end may be wrong with so small a probability."""
+def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE, rate: float = 1.0) -> Tabulated:
+    """A view summed up to some of its columns, in their order; either end may be wrong with so small a probability.
+
+    If the table is itself a sample, of that rate, all numbers are of the people sampled from. An end is then wrong if
+    the noise is, with half of that probability, or the sample, with the other half.
+    """
     gone = tuple(axis for axis, name in enumerate(view.columns) if name not in by)
     kept = [name for name in view.columns if name in by]
     order = [kept.index(name) for name in by]
@@ -203,11 +223,14 @@ def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE) -> Tabu
         hidden = summed((view.counts == 0).astype(np.int64))
         low, high = sampled_between(counts, counts + hidden * (view.step.k - 1), beta, surprise=surprise)
         return Tabulated(counts / beta, np.sqrt(counts * (1 - beta)) / beta, low, high, hidden)
-    number = math.prod(view.counts.shape[axis] for axis in gone)
-    error = view.step.deviation * math.sqrt(number)
-    margin = math.ceil(deviations(surprise, laplace=isinstance(view.step, LaplaceStep)) * error) + 1
-    low, high = noisy_between(counts, margin)
-    return Tabulated(counts.astype(np.float64), np.full(counts.shape, error), low, high, np.zeros_like(counts))
+    error = view.step.deviation * math.sqrt(math.prod(view.counts.shape[axis] for axis in gone))
+    laplace, shared = isinstance(view.step, LaplaceStep), surprise if rate == 1 else surprise / 2
+    low, high = noisy_between(counts, math.ceil(deviations(shared, laplace=laplace) * error) + 1)
+    errors = np.full(counts.shape, error)
+    if rate != 1:
+        low, high = sampled_between(low, high, rate, surprise=shared)
+        errors = np.sqrt(error**2 + np.maximum(counts, 0) * (1 - rate)) / rate
+    return Tabulated(counts / rate, errors, low, high, np.zeros_like(counts))
 
 
 def deviations(surprise: float, *, laplace: bool) -> float:
@@ -219,7 +242,7 @@ def deviations(surprise: float, *, laplace: bool) -> float:
     return 1.04 * max(gaussian, math.log(0.5 / surprise) / math.sqrt(2)) if laplace else gaussian
 
 
-def _most(views: Sequence[View], by: Sequence[str], shape: tuple[int, ...]) -> Integers:
+def _most(views: Sequence[View], by: Sequence[str], shape: tuple[int, ...], rate: float) -> Integers:
     """The least upper end among the cells around each cell, whatever levels they have.
 
     The lower end, 0, is certain. The 5% are shared by all views that have one of the columns, so that the least of
@@ -229,7 +252,7 @@ def _most(views: Sequence[View], by: Sequence[str], shape: tuple[int, ...]) -> I
     around = [view for view in views if set(by) & set(view.columns)]
     for view in around:
         within = [name for name in by if name in view.columns]
-        high = tabulated(view, within, 2 * SURPRISE / len(around)).high
+        high = tabulated(view, within, 2 * SURPRISE / len(around), rate).high
         for axis, name in enumerate(within):
             # From the cells of the view to those of the columns' own values.
             high = np.take(high, view.recodes[view.columns.index(name)].to, axis=axis)

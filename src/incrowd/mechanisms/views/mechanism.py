@@ -23,8 +23,8 @@ from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
 from incrowd.mechanisms.views.described import DESCRIBED
 from incrowd.mechanisms.views.section import Views
 from incrowd.mechanisms.views.stated import (
+    AnyViewsMechanism,
     ViewsCertificate,
-    ViewsStatedMechanism,
     ViewsStatedPromise,
     ViewsStatement,
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 class ViewsMechanism(
-    Mechanism[Views, "ViewsSettled", "Histogram | KeptTable", "ViewsOutcome", ViewsStatedPromise, ViewsStatedMechanism]
+    Mechanism[Views, "ViewsSettled", "Histogram | KeptTable", "ViewsOutcome", ViewsStatedPromise, AnyViewsMechanism]
 ):
     """Many small tables of a few columns each, and one synthetic table made of them."""
 
@@ -63,6 +63,8 @@ class ViewsMechanism(
         FormField("share", "share for choosing views"),
         FormField("combine", "a synthetic table (table), or none"),
         FormField("rows", "rows of the synthetic table (empty: as many as people)"),
+        FormField("already_sampled", "the table is itself a random sample: true"),
+        FormField("beta", "its rate"),
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
     table_notes: ClassVar = {"synthetic": "true", "about": "made from published views; its rows are nobody's records"}
@@ -104,7 +106,8 @@ class ViewsMechanism(
 
     def variations(self, section: Views) -> Iterator[dict[str, Any]]:
         """The other kind of counts; other sets of views, and other shares for choosing them."""
-        yield {"by": "crowd" if section.by == "noise" else "noise"}
+        if not section.already_sampled:
+            yield {"by": "crowd" if section.by == "noise" else "noise"}
         choice = section.chosen
         if choice is None:
             yield {"views": None}
@@ -117,8 +120,7 @@ class ViewsMechanism(
     def settle(self, policy: Policy, attributes: Sequence[CodedAttribute], copies: int) -> ViewsSettled:
         from incrowd.mechanisms.views.settle import settle
 
-        del copies
-        return settle(self.section_in(policy), policy, attributes)
+        return settle(self.section_in(policy), policy, attributes, copies)
 
     def prepare(self, settings: ViewsSettled, table: Histogram, tell: Tell) -> tuple[ViewsSettled, Histogram]:
         from incrowd.mechanisms.views.settle import prepare

@@ -6,12 +6,21 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from incrowd.core.display import Showable
+from incrowd.core.errors import ParameterError
 from incrowd.core.numbers import number
 from incrowd.mechanisms.planner import Planned, PlanTable
 from incrowd.mechanisms.views.section import Choose
 from incrowd.mechanisms.views.settle import SINGLE_SHARE, SINGLE_SHARE_OF_CROWDS, rounds_of
 from incrowd.theory._numbers import require_between, require_count
-from incrowd.theory.views import CrowdStep, Step, ViewsPlan, plan_crowds, plan_noise, quick_crowds
+from incrowd.theory.views import (
+    CrowdStep,
+    Step,
+    ViewsPlan,
+    plan_crowds,
+    plan_noise,
+    plan_noise_of_sample,
+    quick_crowds,
+)
 
 _SMALL = 100
 """A set of views is carried if groups of one in so many people show."""
@@ -57,6 +66,7 @@ class ViewsBudget(Showable):
         carried: the most pairs, chosen along with the one-way tables, in which groups of one in 100 people show.
         options: other ways of choosing views, at the same promise.
         rows_per_person: how many rows one person has at most; the promise is about all of them.
+        sample_rate: of a table that is itself a sample, the rate; the promise is to all who could have been in it.
     """
 
     columns: int
@@ -71,6 +81,7 @@ class ViewsBudget(Showable):
     carried: int
     options: tuple[ViewsOption, ...]
     rows_per_person: int = 1
+    sample_rate: float | None = None
 
 
 def plan_views(
@@ -82,19 +93,26 @@ def plan_views(
     by: Literal["crowd", "noise"] = "crowd",
     share: float = 0.1,
     rows_per_person: int = 1,
+    sample_rate: float | None = None,
 ) -> ViewsBudget:
     """How many views of what size a promise carries, for each way of choosing them."""
+    if sample_rate is not None and (by == "crowd" or rows_per_person > 1):
+        raise ParameterError(
+            "Of a table that is itself a sample, views are noisy counts of people with one row each.",
+            code="parameter-combination",
+            remedy="Plan by noise and for one row a person, or leave out the sample's rate.",
+        )
     require_count("columns", columns, least=2)
     require_count("rows", rows)
     require_between("share", share, 0.0, 0.9)
     ways = [Choose(), *([Choose(columns=3)] if columns > 2 else []), Choose(how="adaptive")]
     options = []
     for way in ways:
-        plan = _plan(by, epsilon, delta, columns, rounds_of(way, columns), share, rows_per_person)
+        plan = _plan(by, epsilon, delta, columns, rounds_of(way, columns), share, rows_per_person, sample_rate)
         single, view = _step(plan.single, rows), _step(plan.view, rows)
         options.append(ViewsOption(way, plan.views, single, view, plan.exact_delta))
     tree = options[0]
-    carried = _carried(by, epsilon, delta, columns, share, rows, rows_per_person)
+    carried = _carried(by, epsilon, delta, columns, share, rows, rows_per_person, sample_rate)
     return ViewsBudget(
         columns,
         rows,
@@ -108,10 +126,17 @@ def plan_views(
         carried,
         tuple(options),
         rows_per_person,
+        sample_rate,
     )
 
 
-def _plan(by: str, epsilon: float, delta: float, columns: int, views: int, share: float, each: int) -> ViewsPlan:
+def _plan(
+    by: str, epsilon: float, delta: float, columns: int, views: int, share: float, each: int, rate: float | None
+) -> ViewsPlan:
+    if rate is not None:
+        return plan_noise_of_sample(
+            epsilon, delta, rate, columns, views, views, single_share=SINGLE_SHARE, choice_share=share
+        )
     if by == "crowd":
         return plan_crowds(
             epsilon,
@@ -133,7 +158,9 @@ def _step(step: Step, rows: int) -> ViewsStep:
     return ViewsStep(None, None, step.deviation, people, int(rows // people))
 
 
-def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, rows: int, each: int) -> int:
+def _carried(
+    by: str, epsilon: float, delta: float, columns: int, share: float, rows: int, each: int, rate: float | None
+) -> int:
     """By bisection: more views need larger crowds, or more noise. It is a guide, so crowds are not proved here."""
 
     def enough(views: int) -> bool:
@@ -149,7 +176,7 @@ def _carried(by: str, epsilon: float, delta: float, columns: int, share: float, 
                 rows=each,
             )
         else:
-            plan = _plan(by, epsilon, delta, columns, views, share, each)
+            plan = _plan(by, epsilon, delta, columns, views, share, each, rate)
         return plan is not None and _step(plan.view, rows).people * _SMALL <= rows
 
     low, high = 0, 1
@@ -183,7 +210,8 @@ def planned_views(**given: Any) -> Planned:
         tables=(PlanTable(("views", "drawn as", "how many", "people of a cell", "cells of a view"), rows, words=2),),
         closing=f"Up to {number(plan.carried)} pairs are carried, in which {groups} of one in 100 of "
         f"{number(plan.rows)} people show. A view with more cells than the last column says shows its larger ones.",
-        section={"mechanism": "views", "epsilon": plan.epsilon, "delta": plan.delta, "by": plan.by},
+        section={"mechanism": "views", "epsilon": plan.epsilon, "delta": plan.delta, "by": plan.by}
+        | ({} if plan.sample_rate is None else {"already_sampled": True, "beta": plan.sample_rate}),
     )
 
 

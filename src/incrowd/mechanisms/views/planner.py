@@ -26,6 +26,9 @@ PLANNERS = (
             PlanOption("by", "Kind of view.", "choice", default="crowd", choices=("crowd", "noise")),
             PlanOption("share", "The part that pays for choosing views.", default=0.1),
             ROWS_PER_PERSON,
+            PlanOption(
+                "sample_rate", "The rate of a table that is itself a random sample, of which noise takes account."
+            ),
         ),
         _views,
         draws=False,
@@ -33,6 +36,7 @@ PLANNERS = (
             "incrowd plan views --columns 10 --rows 27000 --epsilon 1 --delta 1e-6",
             "incrowd plan views --columns 20 --rows 27000 --epsilon 1 --delta 1e-6 --by noise",
             "incrowd plan views --columns 10 --rows 90000 --epsilon 2 --delta 1e-6 --by noise --rows-per-person 3",
+            "incrowd plan views --columns 10 --rows 27000 --epsilon 1 --delta 1e-6 --by noise --sample-rate 0.05",
         ),
     ),
 )

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from incrowd.core.numbers import count, number, percent
+from incrowd.core.numbers import count, number, number_up, percent
 from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.views.charts import carried_graph, heat_map
 from incrowd.mechanisms.views.choose import coarse
@@ -37,7 +37,7 @@ from incrowd.reports.page import (
     table,
     tag,
 )
-from incrowd.theory.views import CrowdStep, NoiseStep, Step
+from incrowd.theory.views import CrowdStep, NoiseStep, Step, ViewsPlan
 
 _TITLE = "Many columns, published in views"
 
@@ -54,6 +54,7 @@ def public_report(
         Fact("ε", number(plan.epsilon), f"how much {settings.persons.one} can matter"),
         Fact("δ", number(plan.delta), "a probability on top of that"),
         *_step_facts(plan.view if plan.views else plan.single),
+        *([] if plan.rate == 1 else [Fact("β", number(plan.rate), "the rate at which people came into the table")]),
     ]
     lead = (
         f"This release has {count(len(labels), 'column', 'columns')}, published as "
@@ -108,9 +109,19 @@ def _why(settings: ViewsSettled) -> list[Content]:
                     else "The policy lists the views: nothing was chosen by looking at the data."
                 ),
                 f"All of these together have δ = {number(plan.exact_delta)} at ε = {number(plan.epsilon)}.",
+                *_known(plan),
             ]
         ),
     ]
+
+
+def _known(plan: ViewsPlan) -> list[str]:
+    """What a sample promises to those of whom it is known that they are in it."""
+    if plan.rate == 1:
+        return []
+    epsilon, delta = number_up(plan.inside, 3), number_up(plan.delta / plan.rate, 3)
+    known = f"To somebody of whom it is known that they are in it, ε is {epsilon} and δ is {delta}."
+    return [f"The table is itself a random sample. {known}"]
 
 
 def _drawn(times: int, step: Step) -> str:
@@ -181,7 +192,7 @@ def _singles(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
     charts = [
         distribution(
             label(view.columns[0]),
-            settings.persons.worded(_kind(view)),
+            settings.persons.worded(_kind(view, settings.plan.rate)),
             view.recodes[0].labels,
             np.maximum(view.counts, 0),
         )
@@ -191,10 +202,11 @@ def _singles(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:
     return [cards(charts)] if charts else [paragraph("The views have no one-way tables.")]
 
 
-def _kind(view: View) -> str:
+def _kind(view: View, rate: float) -> str:
     if isinstance(view.step, CrowdStep):
         return f"sampled people, of one in {number(1 / view.step.beta)}"
-    return f"people, each count with a standard deviation of {number(view.step.deviation)}"
+    people = "people" if rate == 1 else "sampled people"
+    return f"{people}, each count with a standard deviation of {number(view.step.deviation)}"
 
 
 def _use(settings: ViewsSettled, views: Sequence[View]) -> Use:
@@ -218,6 +230,8 @@ def _use(settings: ViewsSettled, views: Sequence[View]) -> Use:
         counts = (
             " Every declared cell is listed; a count may be below zero, and every one has the standard deviation given."
         )
+        if plan.rate != 1:
+            counts += f" Counts are of the sample: x stands for about x/β people, β being {number(plan.rate)}."
     told = [(tag("b", "Use a view where one has your columns."), counts)]
     if settings.combine:
         told.append(

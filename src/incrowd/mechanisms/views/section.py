@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
@@ -31,13 +31,7 @@ class Views(ReleaseSection):
     """One-way tables of all columns, further views of two or three, and a synthetic table made of them."""
 
     PARTS: ClassVar[Mapping[str, type[BaseModel]]] = {"choose": Choose}
-    REFUSED: ClassVar[Mapping[str, str]] = {
-        **ReleaseSection.REFUSED,
-        "beta": "crowds find their rate, and noisy counts of a sample err more than those of everybody at the same "
-        "promise: docs/limits.md says why; leave it out",
-        "already_sampled": "views promise what they say to the people in the table; what that is to a population of "
-        "which it is a sample, 'incrowd plan amplify' computes; leave it out",
-    }
+    SILENT: ClassVar[Mapping[str, Any]] = {"beta": None, "already_sampled": False}
 
     mechanism: Literal["views"] = Field(description="The method.")
     epsilon: float = Field(gt=0, le=100, allow_inf_nan=False, description="The promise about all views together.")
@@ -64,6 +58,19 @@ class Views(ReleaseSection):
         default=None, ge=1, le=100_000_000, description="The rows of the synthetic table; about as many as people."
     )
 
+    beta: float | None = Field(
+        default=None, gt=0, lt=1, description="The rate at which the table was sampled, if it is itself a sample."
+    )
+    already_sampled: bool = Field(
+        default=False,
+        description="The table itself is a random sample, of rate beta, of the people it speaks of.",
+    )
+
+    @property
+    def rate(self) -> float:
+        """The probability with which those to whom it is promised are in the table."""
+        return self.beta if self.already_sampled and self.beta is not None else 1.0
+
     @property
     def chosen(self) -> Choose | None:
         """What is chosen; None if the views are listed.
@@ -79,7 +86,7 @@ class Views(ReleaseSection):
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
         """What does not go together, within the release or with the attributes that it publishes."""
-        findings: list[Finding] = []
+        findings = self._unfit_sample()
         if self.views is not None and self.choose is not None:
             findings.append((("release", "choose"), "the views are listed already: give 'views' or 'choose'"))
         if self.combine == "none" and self.rows is not None:
@@ -100,4 +107,21 @@ class Views(ReleaseSection):
             if frozenset(view) in seen:
                 findings.append((place, "is listed twice"))
             seen.add(frozenset(view))
+        return findings
+
+    def _unfit_sample(self) -> list[Finding]:
+        if not self.already_sampled:
+            text = (
+                "noisy counts of a sample err more than those of everybody at the same promise, and crowds find their "
+                "rate; leave it out, or say that the table is a sample (already_sampled: true)"
+            )
+            return [] if self.beta is None else [(("release", "beta"), text)]
+        findings: list[Finding] = []
+        if self.beta is None:
+            findings.append((("release", "already_sampled"), "say at which rate it was sampled: give 'beta'"))
+        elif self.delta >= self.beta:
+            findings.append((("release", "delta"), "must be below 'beta': who is not in the table needs no promise"))
+        if self.by != "noise":
+            text = "crowds would sample the sample once more; use 'by: noise', or 'mechanism: sampled_crowd'"
+            findings.append((("release", "already_sampled"), text))
         return findings

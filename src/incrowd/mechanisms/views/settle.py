@@ -13,6 +13,7 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
 from incrowd.mechanisms.base import Tell, fixed_levels
 from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.samples import require_one_use
 from incrowd.mechanisms.views.section import Choose, Views
 from incrowd.policy import Policy
 from incrowd.theory._groups import float_above
@@ -26,6 +27,7 @@ from incrowd.theory.views import (
     ViewsPlan,
     plan_crowds,
     plan_noise,
+    plan_noise_of_sample,
 )
 from incrowd.theory.zcdp import ZeroConcentrated
 
@@ -129,6 +131,17 @@ def planned(section: Views, singles: int, views: int, rows: int = 1) -> ViewsPla
             choice_share=section.share,
             rows=rows,
         )
+    if section.already_sampled:
+        return plan_noise_of_sample(
+            section.epsilon,
+            section.delta,
+            section.rate,
+            singles,
+            views,
+            choices,
+            single_share=SINGLE_SHARE,
+            choice_share=section.share,
+        )
     return plan_noise(
         section.epsilon,
         section.delta,
@@ -141,8 +154,10 @@ def planned(section: Views, singles: int, views: int, rows: int = 1) -> ViewsPla
     )
 
 
-def settle(section: Views, policy: Policy, attributes: Sequence[CodedAttribute]) -> ViewsSettled:
+def settle(section: Views, policy: Policy, attributes: Sequence[CodedAttribute], copies: int = 1) -> ViewsSettled:
     """The promise, found from the policy alone."""
+    if section.already_sampled:
+        require_one_use(policy, copies)
     if not attributes:
         raise PolicyError("There is no column to publish.", code="policy-invalid", remedy="Give one the role 'quasi'.")
     base = {a.name: 0 for a in attributes} | fixed_levels(policy, attributes)

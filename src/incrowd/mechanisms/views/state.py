@@ -8,15 +8,18 @@ from functools import partial
 
 import numpy as np
 
-from incrowd.core.numbers import grown
+from incrowd.core.numbers import grown, number_up
 from incrowd.domain import Recode
 from incrowd.mechanisms.base import Check, Publication, all_columns, published_attributes, section_of
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import Held, are_levels, check_labels, held_columns, says_together
 from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.samples import came_by_chance
 from incrowd.mechanisms.views.section import Views
 from incrowd.mechanisms.views.settle import ViewsSettled, rounds_of, single_columns
 from incrowd.mechanisms.views.stated import (
+    AnyViewsMechanism,
+    SampledViewsMechanism,
     StatedLevel,
     StatedStep,
     StatedView,
@@ -65,7 +68,7 @@ def _statement(
         in_words=in_words(plan, combined=settings.combine),
         grounds=grounds(plan),
     )
-    mechanism = ViewsStatedMechanism(
+    mechanism: AnyViewsMechanism = ViewsStatedMechanism(
         levels=dict(settings.base),
         singles=plan.singles,
         single=_stated_step(plan.single),
@@ -77,6 +80,8 @@ def _statement(
         coarser=coarser,
         synthetic=SYNTHETIC if settings.combine else None,
     )
+    if plan.rate != 1:
+        mechanism = SampledViewsMechanism(**dict(mechanism), beta=plan.rate, already_sampled=True)
     return Statement(promise, mechanism, assumptions(settings))
 
 
@@ -139,14 +144,24 @@ def grounds(plan: ViewsPlan) -> str:
     if plan.rows > 1:
         views += f", of a person with {plan.rows:,} rows (docs/proofs.md, A person with several rows)"
     chosen = "; choices by the exponential mechanism on the full table, each charged by its bounded range"
-    return f"{views}{chosen if plan.choices else '; the views are listed in the policy'} (docs/proofs.md, Views)."
+    sampled = (
+        ""
+        if plan.rate == 1
+        else (
+            " The table is itself a random sample, so they promise more to all who could have been in it (Li, Qardaji "
+            "and Su, Theorem 1; docs/proofs.md, A table that is itself a sample)."
+        )
+    )
+    listed = "; the views are listed in the policy"
+    return f"{views}{chosen if plan.choices else listed} (docs/proofs.md, Views).{sampled}"
 
 
 def assumptions(settings: ViewsSettled) -> list[str]:
     """The premises of the theorem that nobody can check from outside."""
-    crowds = isinstance(settings.plan.view, CrowdStep)
+    crowds, rate = isinstance(settings.plan.view, CrowdStep), settings.plan.rate
     return [
         settings.persons.premise,
+        *([came_by_chance(rate)] if rate != 1 else []),
         *(["Each view's sample was drawn for it alone, and was used for nothing else."] if crowds else []),
         "Domains, hierarchies and the levels that the policy fixes were declared, not read off this table.",
         "Every record fits the declarations; whether a run was refused for the sake of a record is not published.",
@@ -163,10 +178,18 @@ def in_words(plan: ViewsPlan, *, combined: bool) -> str:
     """The promise as a sentence."""
     and_table = ", and from the synthetic table that was made of them" if combined else ""
     rows = f", who has {plan.rows:,} rows at most," if plan.rows > 1 else ""
+    known = (
+        ""
+        if plan.rate == 1
+        else (
+            f" Of somebody who is known to be in the table, the same holds with e^ε = {grown(plan.inside, 3)} and "
+            f"δ = {number_up(plan.delta / plan.rate, 3)}."
+        )
+    )
     return (
         f"Whatever anyone might conclude from all views together{and_table}, the probability of that with any one "
-        f"person{rows} in the data is at most e^ε = {grown(plan.epsilon, 3)} times the probability without that "
-        f"person, plus δ = {plan.delta!r}; and the other way round."
+        f"person{rows} in the {'data' if plan.rate == 1 else 'population'} is at most e^ε = {grown(plan.epsilon, 3)} "
+        f"times the probability without that person, plus δ = {plan.delta!r}; and the other way round.{known}"
     )
 
 
@@ -191,6 +214,7 @@ def settled_again(certificate: ViewsCertificate) -> ViewsSettled:
         mechanism.choices,
         mechanism.exponent,
         persons.at_most,
+        section.rate,
     )
     return ViewsSettled(
         plan,
@@ -213,8 +237,9 @@ def check_promise(certificate: ViewsCertificate) -> Iterator[Check]:
         name: Attribute.model_construct(hierarchy=a["hierarchy"], level=a["level"], role=a["role"])
         for name, a in published_attributes(certificate).items()
     }
-    yield Check("the policy's parameters go together", not section.unfit(attributes), "they contradict each other")
     settings = settled_again(certificate)
+    sound = not section.unfit(attributes) and not (section.already_sampled and settings.persons.declared)
+    yield Check("the policy's parameters go together", sound, "they contradict each other")
     plan = settings.plan
     yield Check("the views are those that the policy asks for", _as_asked(certificate, settings), "they are others")
     yield Check(
@@ -232,6 +257,7 @@ def check_promise(certificate: ViewsCertificate) -> Iterator[Check]:
             "coarser levels are the policy's, where it has them", _are_coarser(certificate, held), "they differ"
         )
     stated = _statement(settings, mechanism.views, mechanism.coarser).is_in(certificate)
+    stated = stated and not (section.already_sampled and certificate.promise.together)
     stated = stated and says_together(certificate, partial(together, settings))
     yield Check("the promise says what the parameters mean", stated, "its words or numbers are others")
 

@@ -82,5 +82,13 @@ class ViewsStatedMechanism(StatedMechanism):
     )
 
 
-ViewsCertificate = Certificate[ViewsStatedPromise, ViewsStatedMechanism]
-ViewsStatement = Statement[ViewsStatedPromise, ViewsStatedMechanism]
+class SampledViewsMechanism(ViewsStatedMechanism):
+    """How a set of views of a sample was made."""
+
+    beta: float = Field(description="The probability with which each person came into the table that was counted.")
+    already_sampled: Literal[True] = Field(description="That the table was taken to be a sample itself.")
+
+
+AnyViewsMechanism = SampledViewsMechanism | ViewsStatedMechanism
+ViewsCertificate = Certificate[ViewsStatedPromise, AnyViewsMechanism]
+ViewsStatement = Statement[ViewsStatedPromise, AnyViewsMechanism]

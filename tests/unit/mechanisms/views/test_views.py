@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from incrowd import api
-from incrowd.core.errors import InputError, ParameterError, PolicyError, UnreachableError
+from incrowd.core.errors import BudgetError, InputError, ParameterError, PolicyError, UnreachableError
 from incrowd.core.signing import seal, sha256, to_bytes
 from incrowd.hierarchy import codings
 from incrowd.histogram import Histogram
@@ -466,6 +466,10 @@ def test_the_planner_says_what_is_carried():
     assert noise.carried > 100
     three = api.plan_views(columns=10, rows=27_000, epsilon=1, delta=1e-6, by="noise", rows_per_person=3)
     assert three.standard_deviation == pytest.approx(3 * noise.standard_deviation, rel=0.01)
+    survey = {"columns": 10, "rows": 27_000, "epsilon": 1, "delta": 1e-6, "sample_rate": 0.05}
+    assert api.plan_views(**survey, by="noise").standard_deviation < noise.standard_deviation / 3
+    with pytest.raises(ParameterError, match="itself a sample"):
+        api.plan_views(**survey)
 
 
 @pytest.mark.parametrize(
@@ -510,6 +514,97 @@ def test_the_report_names_views_that_the_model_has_no_room_for(people, monkeypat
     monkeypatch.setattr(report, "LIMIT", 100)
     shown = api.release(people, listed).report.decode("utf-8")
     assert "no room for 1 view, which it does not follow: age × job." in " ".join(shown.split())
+
+
+SURVEY = "already_sampled: true, beta: 0.05, by: noise"
+LEDGER = "ledger: {path: ledger.sqlite, dataset: survey, epsilon: 9, delta: 1e-4}"
+
+
+def survey(release, base, ledger=LEDGER):
+    return Policy.from_text(f"{ATTRIBUTES}release: {{mechanism: views, {release}}}\n{ledger}\n", base=base)
+
+
+@pytest.fixture(scope="module")
+def surveyed(people, tmp_path_factory):
+    """The people as a survey of a twentieth of a population, published for a promise to all of it."""
+    folder = tmp_path_factory.mktemp("survey")
+    plan = survey(f"epsilon: 1, delta: 1e-6, {SURVEY}", folder)
+    return api.release(people, plan, folder=folder / "out", new_ledger=True), folder / "out"
+
+
+def test_a_survey_has_less_noise_for_the_same_promise_and_serves_once(people, surveyed):
+    made, folder = surveyed
+    assert api.verify(folder).valid
+    said = made.certified
+    assert (said.mechanism.beta, said.mechanism.already_sampled) == (0.05, True)
+    plain = api.release(people, policy("epsilon: 1, delta: 1e-6, by: noise")).certified
+    assert said.mechanism.view.variance < plain.mechanism.view.variance / 5
+    assert "already_sampled" not in json.loads(plain.model_dump_json())["mechanism"]
+    assert "in the population" in said.promise.in_words
+    assert "known to be in the table" in said.promise.in_words
+    assert any("itself a random sample" in premise for premise in said.assumptions)
+    report = " ".join(made.report.decode("utf-8").split())
+    assert "the rate at which people came into the table" in report
+    assert "ε is 3.57 and δ is" in report  # ln(1 + (e − 1)/0.05)
+    with pytest.raises(BudgetError) as refused:
+        api.release(people, survey(f"epsilon: 1, delta: 1e-6, {SURVEY}", folder.parent), folder=folder.parent / "two")
+    assert refused.value.code == "sample-reused"
+
+
+def test_estimates_of_a_survey_are_of_the_people_sampled_from(people, surveyed):
+    _, folder = surveyed
+    found = api.estimate(folder, ["sex", "home"], mean="age")
+    assert any("rate 0.05" in note for note in found.notes)
+    counts = people.groupby(["sex", "home"]).size() / 0.05
+    for row in found.rows:
+        assert row.estimate == pytest.approx(counts[row.values], abs=5 * row.standard_error)
+        assert row.low < counts[row.values] < row.high
+        assert row.standard_error > math.sqrt(counts[row.values] * 0.95 / 0.05) * 0.9  # that of sampling alone
+        assert row.high - row.low > 3.9 * row.standard_error
+    assert sum(mean.people for mean in found.means) == pytest.approx(len(people) / 0.05, rel=0.05)
+    (mean,) = [one for one in api.estimate(folder, ["sex"], mean="age").means if one.values == ("f",)]
+    assert mean.people == pytest.approx((people.sex == "f").sum() / 0.05, rel=0.1)
+    modelled = api.estimate(folder, ["age", "sex", "home"])
+    assert sum(row.estimate for row in modelled.rows) == pytest.approx(len(people) / 0.05, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("change", "broken"),
+    [
+        ({"beta": 0.04}, "the promise says what the parameters mean"),
+        ({"rate": 0.2}, "epsilon and delta follow from all steps together"),
+        ({"whole": True}, "epsilon and delta follow from all steps together"),
+    ],
+)
+def test_a_survey_of_another_rate_does_not_verify(surveyed, tmp_path, change, broken):
+    """The mechanism says another rate than the policy; both say a higher one; or that the table is no sample."""
+    _, folder = surveyed
+    shutil.copytree(folder, tmp_path / "out")
+    content = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+    mechanism, release = content["mechanism"], content["policy"]["release"]
+    if "beta" in change:
+        mechanism["beta"] = change["beta"]
+    if "rate" in change:
+        mechanism["beta"] = release["beta"] = change["rate"]
+    if "whole" in change:
+        for key in ("beta", "already_sampled"):
+            del mechanism[key], release[key]
+    content["policy_digest"] = sha256(to_bytes(content["policy"]))
+    (tmp_path / "out" / "certificate.json").write_bytes(to_bytes(seal(content)))
+    failed = [check.name for check in api.verify(tmp_path / "out").checks if not check.holds]
+    assert broken in failed
+
+
+def test_a_survey_needs_a_ledger_one_copy_and_a_row_for_each_person(people, tmp_path):
+    release = f"epsilon: 1, delta: 1e-6, {SURVEY}"
+    several = survey(release, tmp_path, f"people: {{column: secret, at_most: 1}}\n{LEDGER}")
+    with pytest.raises(PolicyError, match="no longer be limited"):
+        api.release(people, several, new_ledger=True)
+    for plan, copies in ((survey(release, tmp_path, ""), 1), (survey(release, tmp_path), 2)):
+        with pytest.raises(PolicyError) as refused:
+            api.release_copies(people, plan, copies=copies, folder=tmp_path / "out", new_ledger=plan.ledger is not None)
+        assert refused.value.code == "sample-reused"
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("by", ["noise", "crowd"])

@@ -20,9 +20,9 @@ from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import (
     LARGEST_EPSILON,
     CrowdSettings,
-    require_limited_before_sampling,
     solve,
 )
+from incrowd.mechanisms.samples import require_one_use
 from incrowd.policy import Policy
 from incrowd.recoding.boxes import ordered_columns
 from incrowd.recoding.cuts import Cutting
@@ -144,13 +144,8 @@ def settle_tree(
     release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttribute], copies: int
 ) -> TreeSettled:
     """The promise, found from the policy alone."""
-    require_limited_before_sampling(release, policy)
-    if release.already_sampled and (copies > 1 or policy.ledger is None):
-        raise PolicyError(
-            "A table that is itself a sample may serve one release only.",
-            code="sample-reused",
-            remedy="Make one release, and name a ledger in the policy, which sees to it that there is no second.",
-        )
+    if release.already_sampled:
+        require_one_use(policy, copies)
     fixed = None if release.mapping is None else _mapping(policy, release.mapping.file, attributes)
     crowd, ordered = solve_tree(release, Persons.in_policy(policy)), ordered_columns(policy, attributes)
     settled = TreeSettled(crowd, release, attributes, ordered, len(attributes), fixed)
