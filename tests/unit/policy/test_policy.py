@@ -391,6 +391,8 @@ def test_all_problems_are_said_at_once_and_fit_on_a_screen():
         ("mechanism: views, epsilon: 1, delta: 1e-6, by: noise, already_sampled: true", "already_sampled", "'beta'"),
         ("mechanism: views, epsilon: 1, delta: 1e-6, already_sampled: true, beta: 0.1", "already_sampled", "by: noise"),
         ("mechanism: views, epsilon: 1, delta: .2, by: noise, already_sampled: true, beta: 0.1", "delta", "'beta'"),
+        ("mechanism: sample, epsilon: 1, delta: 0.1, noise: 2", "noise", "'mechanism: pram' with 'beta'"),
+        ("mechanism: sample, epsilon: 1, delta: 0.1, threshold: 5", "threshold", "'mechanism: sampled_crowd'"),
         ("mechanism: views, epsilon: 1, delta: 1e-6, recoding: local", "recoding", "at one level; leave it out"),
         ("mechanism: pram, rho: 0.5, recoding: local", "recoding", "at one level; leave it out"),
         ("mechanism: views, epsilon: 1, delta: 1e-6, flat: true", "flat", "there is no such key; known are"),

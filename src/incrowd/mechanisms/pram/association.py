@@ -103,7 +103,10 @@ class Association:
 
 
 def associate(whole: Tabulation, estimate: Floats, labels: Sequence[Sequence[str | None]]) -> Association | None:
-    """The association of the two columns of a cross-tabulation; None if it has too many cells, or one row."""
+    """The association of the two columns of a cross-tabulation; None if it has too many cells, or one row.
+
+    The estimates are of the records there were, not of a population of which these are a sample.
+    """
     if estimate.size > MOST_CELLS or whole.released.size > _MOST_RELEASED or min(estimate.shape) < 2:
         return None
     coefficients = _coefficients(whole)

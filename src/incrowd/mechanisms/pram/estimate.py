@@ -201,7 +201,8 @@ def reconstruct(
     by = list(dict.fromkeys(by))
     blocks, invariant = blocks_of(certificate), certificate.mechanism.invariant
     whole, rate = tabulate(blocks, table, by, invariant=invariant), rate_of(certificate)
-    estimate, variance = of_sample(map(whole.arranged, invert(whole.axes, whole.released)), rate)
+    there, spread = map(whole.arranged, invert(whole.axes, whole.released))
+    estimate, variance = of_sample((there, spread), rate)
     em, gap, notes, seldom = None, None, [_ERRORS], np.zeros_like(estimate)
     if method == "em" or (method is None and whole.released.size <= _CELLS_FOR_BOTH):
         best = likeliest(whole.axes, whole.released)
@@ -246,7 +247,7 @@ def reconstruct(
         records=table.total,
         em_gap=gap,
         means=means,
-        association=associate(whole, estimate, [table[name].labels for name in by]) if len(by) == 2 else None,
+        association=associate(whole, there, [table[name].labels for name in by]) if len(by) == 2 else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -13,9 +13,18 @@ from incrowd.policy.fields import Finding, Text
 from incrowd.policy.release import ReleaseSection
 from incrowd.policy.values import FrozenMap
 
+_CROWD = "with a threshold and a secret size a sample is a crowd; use 'mechanism: sampled_crowd'"
+
 
 class Sample(ReleaseSection):
     """Publish a plain random sample, at a rate at which it is private for this very table."""
+
+    REFUSED: ClassVar[Mapping[str, str]] = {
+        **ReleaseSection.REFUSED,
+        "noise": "with noise a sample has another law, for which no rate is proved; use 'mechanism: pram' with 'beta', or "
+        "'mechanism: views' with 'by: noise'",
+        **dict.fromkeys(("threshold", "k"), _CROWD),
+    }
 
     mechanism: Literal["sample"] = Field(description="The method.")
     epsilon: float | None = Field(

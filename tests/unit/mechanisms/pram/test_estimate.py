@@ -16,7 +16,7 @@ from incrowd.mechanisms.pram.association import associate, pearson
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.mechanisms.pram.estimate import reconstruct, tabulate
 from incrowd.mechanisms.pram.inversion import General, KeptAxis, invert, likeliest
-from incrowd.mechanisms.pram.stated import KeptBlock, PramCertificate, PramStatedMechanism
+from incrowd.mechanisms.pram.stated import KeptBlock, PramCertificate, PramStatedMechanism, SampledPramMechanism
 from incrowd.randomness import RandomSource
 from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix
 
@@ -234,6 +234,20 @@ def test_independence_and_odds_of_what_is_independent_or_not():
         assert odds.second == ("2", "0")
         assert abs(np.log(odds.odds_ratio / truth)) < 5 * odds.log_standard_error
         assert odds.low < odds.odds_ratio < odds.high
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_sample_says_no_more_of_an_association_for_standing_for_many(layout):
+    """Counts are divided by β, but it is the records of the sample that tell how columns go together."""
+    table = people(40_000)
+    released = pram.run(table, blocks(layout, table), RandomSource.seeded(9))
+    whole = certificate(layout, table)
+    said = whole.mechanism.model_dump() | {"blocks": whole.mechanism.blocks, "beta": 0.01, "already_sampled": True}
+    sampled = whole.model_copy(update={"mechanism": SampledPramMechanism.model_construct(**said)})
+    for by in (["sex", "age"], ["sex", "region"]):
+        alone, of_many = (reconstruct(one, released, by) for one in (whole, sampled))
+        assert of_many.rows[0].estimate == pytest.approx(100 * alone.rows[0].estimate)
+        assert of_many.association == alone.association
 
 
 def test_pearson_and_odds_without_randomisation_are_the_textbooks():
