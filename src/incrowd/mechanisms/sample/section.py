@@ -21,8 +21,8 @@ class Sample(ReleaseSection):
 
     REFUSED: ClassVar[Mapping[str, str]] = {
         **ReleaseSection.REFUSED,
-        "noise": "with noise a sample has another law, for which no rate is proved; use 'mechanism: pram' with 'beta', or "
-        "'mechanism: views' with 'by: noise'",
+        "noise": "with noise a sample has another law, for which no rate is proved; use 'mechanism: pram' with 'beta', "
+        "or 'mechanism: views' with 'by: noise'",
         **dict.fromkeys(("threshold", "k"), _CROWD),
     }
 
