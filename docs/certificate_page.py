@@ -38,6 +38,10 @@ release:
 """,
     "pram": _PEOPLE % 2 + "release: {mechanism: pram, k: 20}",
     "sample": _PEOPLE % 2 + "release: {mechanism: sample, epsilon: 0.5, delta: 0.05}",
+    "views": _PEOPLE % 1
+    + """release: {mechanism: views, epsilon: 1, delta: 1e-6, by: noise, already_sampled: true, beta: 0.1}
+ledger: {path: example.ledger, dataset: example, epsilon: 1, delta: 1e-6}
+""",
 }
 COPIES = ("promise", "together")
 
@@ -114,8 +118,8 @@ def certificate_page() -> str:
         found = {}
         for mechanism, text in POLICIES.items():
             folder = Path(scratch) / mechanism
-            policy = incrowd.Policy.from_text(f"incrowd: 1\ntitle: Example\nattributes:{text}")
-            incrowd.release(people(), policy, folder=folder)
+            policy = incrowd.Policy.from_text(f"incrowd: 1\ntitle: Example\nattributes:{text}", base=scratch)
+            incrowd.release(people(), policy, folder=folder, new_ledger=policy.ledger is not None)
             checks[mechanism] = [check.name for check in _verified(folder).checks]
             claims[mechanism] = MECHANISMS[mechanism].claimed
             content = _read(folder)
@@ -176,7 +180,8 @@ def _common(common: Mapping[Path_, str], found: Mapping[str, Mapping[Path_, tupl
 
 
 def _row(path: Path_, meaning: str, example: Any, noticed: bool) -> str:
-    return f"| `{'.'.join(path)}` | {meaning} | {_short(example)} | {_said(noticed)} |\n"
+    words = meaning.replace("|", r"\|")
+    return f"| `{'.'.join(path)}` | {words} | {_short(example)} | {_said(noticed)} |\n"
 
 
 def _said(noticed: bool) -> str:

@@ -325,12 +325,17 @@ Labels = Mapping[str, tuple[str | None, ...]]
 
 
 def recodes_of(mechanism: ViewsStatedMechanism, labels: Labels, view: StatedView) -> list[Recode]:
-    """From the labels of the columns to those of a view."""
+    """From the labels of the columns to those of a view.
+
+    Raises:
+        KeyError: a level is not stated.
+    """
+    coarser = {(one.column, one.level): one for one in mechanism.coarser}
     found = []
     for name, level in zip(view.columns, view.levels, strict=True):
         recode = Recode(np.arange(len(labels[name])), labels[name])
         if level != mechanism.levels[name]:
-            one = next(c for c in mechanism.coarser if (c.column, c.level) == (name, level))
+            one = coarser[name, level]
             recode = Recode(np.array(one.groups), one.labels)
         found.append(recode)
     return found

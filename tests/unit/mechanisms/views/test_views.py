@@ -595,6 +595,16 @@ def test_a_survey_of_another_rate_does_not_verify(surveyed, tmp_path, change, br
     assert broken in failed
 
 
+def test_a_level_that_is_stated_nowhere_is_found_out(surveyed, tmp_path):
+    _, folder = surveyed
+    shutil.copytree(folder, tmp_path / "out")
+    content = json.loads((folder / "certificate.json").read_text(encoding="utf-8"))
+    content["mechanism"]["views"][0]["levels"] = [1]
+    (tmp_path / "out" / "certificate.json").write_bytes(to_bytes(seal(content)))
+    failed = [check.name for check in api.verify(tmp_path / "out").checks if not check.holds]
+    assert "every view holds declared labels and counts only" in failed
+
+
 def test_a_survey_needs_a_ledger_one_copy_and_a_row_for_each_person(people, tmp_path):
     release = f"epsilon: 1, delta: 1e-6, {SURVEY}"
     several = survey(release, tmp_path, f"people: {{column: secret, at_most: 1}}\n{LEDGER}")
