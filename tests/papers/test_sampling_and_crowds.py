@@ -8,7 +8,7 @@ import pytest
 
 from incrowd.theory import crowd_figures
 from incrowd.theory.crowd import CrowdProfile, exact_delta, paper_delta, plan, smallest_k
-from incrowd.theory.profile import ApproximateDP, Relation, amplify, compose
+from incrowd.theory.profile import ApproximateDP, OfSample, Relation, amplify, before_sampling, compose
 
 TABLE_2 = {
     0.05: (6.83e-10, 2.50e-14, 3.19e-17, 1.76e-19, 3.97e-22, 2.00e-24),
@@ -30,6 +30,16 @@ def test_table_1():
     assert [r["delta"] for r in rows[:3]] == pytest.approx([1e-5, 1e-6, 1e-7])
     assert [round(r["epsilon"], 3) for r in rows[3:]] == [1.0, 0.159, 0.017]
     assert [r["delta"] for r in rows[3:]] == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(("rate", "epsilon", "delta"), [(0.1, math.log(2), 1e-6), (0.01, math.log(1.1), 1e-7)])
+def test_table_1_as_a_way_to_publish(rate: float, epsilon: float, delta: float) -> None:
+    """What a survey at the lower rate may spend is what the table has at rate 1, and promises what the table says."""
+    inside = before_sampling(epsilon, rate)
+    assert inside == pytest.approx(math.log(11), rel=1e-12)
+    survey = OfSample(ApproximateDP(math.log(11), 1e-5, Relation.ADD_REMOVE), rate)
+    assert survey.delta(epsilon * (1 + 1e-12)) == pytest.approx(delta, rel=1e-9)
+    assert survey.delta(0.9 * epsilon) > 100 * delta
 
 
 def test_the_abstract_example_of_amplification():
