@@ -6,7 +6,7 @@ Scripts rely on the names of `incrowd` itself, most of which are defined here; t
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,43 +17,30 @@ from incrowd.api.pages import (
     ENCODINGS,
     belief_at_most,
     column_ranges,
-    confirm,
     draw_attack,
-    draw_column,
     draw_compared,
     draw_explored,
     draw_frontier,
     draw_lattice,
     draw_plan,
-    draw_shape,
-    edit_policy,
-    find_files,
     mechanism_forms,
     odds_at_most,
     plan_chart,
-    planners,
     policy_from_text,
     policy_levels,
-    policy_outline,
     policy_paths,
     preview_text,
-    print_number,
-    print_percent,
     read_certificate,
     rows_of_people,
     save_policy,
     style_sheet,
-    survival,
     table_columns,
-    unconfirmed,
     without_preamble,
     without_style,
 )
 from incrowd.api.survey import collected, open_questionnaire
 from incrowd.auditing.tables import audit
 from incrowd.core.errors import DataError, ParameterError
-from incrowd.core.files import named
-from incrowd.core.machine import require_address_space
 from incrowd.core.progress import Progress
 from incrowd.papers.examples.survey import write_survey
 from incrowd.releases.pipeline import (
@@ -75,7 +62,6 @@ if TYPE_CHECKING:
     from incrowd.comparison.advice import Alternative as Alternative
     from incrowd.comparison.private_choice import PrivateChoice as PrivateChoice
     from incrowd.comparison.tables import Looked as Looked
-    from incrowd.core.server import HEADERS as SERVICE_HEADERS
     from incrowd.drafting import Draft as Draft
     from incrowd.drafting import draft as draft_policy
     from incrowd.mechanisms.base import Concern as Concern
@@ -84,6 +70,7 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.planner import Planned as Planned
     from incrowd.mechanisms.planner import Planner as Planner
     from incrowd.mechanisms.planner import PlanOption as PlanOption
+    from incrowd.mechanisms.planner import planners
     from incrowd.mechanisms.pram.plan import PramPlan, plan_pram
     from incrowd.mechanisms.registry import certificate_schema
     from incrowd.mechanisms.sample.advice import Advice as Advice
@@ -92,24 +79,33 @@ if TYPE_CHECKING:
     from incrowd.mechanisms.sampled_crowd.tree.plan import TreePlan, plan_tree
     from incrowd.mechanisms.views.plan import ViewsBudget, plan_views
     from incrowd.papers.attacks.stories import Attack as Attack
+    from incrowd.papers.attacks.stories import run as attack
+    from incrowd.papers.examples.census import write_census as write_example
     from incrowd.papers.examples.visits import write_visits
     from incrowd.papers.gallery import Figure as Figure
+    from incrowd.policy.edits import confirm, unconfirmed
+    from incrowd.policy.edits import edit as edit_policy
+    from incrowd.policy.edits import outline as policy_outline
     from incrowd.releases.combine import combine
+    from incrowd.releases.estimate import estimate
     from incrowd.releases.opened import OpenedRelease as open_release  # noqa: N813
     from incrowd.releases.release import Release as Release
     from incrowd.releases.verify import Verification as Verification
+    from incrowd.releases.verify import verify
+    from incrowd.reports.column_bars import column_bars as draw_column
+    from incrowd.reports.column_bars import column_shape as draw_shape
     from incrowd.sources.crowds import PeopleInGroups as PeopleInGroups
+    from incrowd.sources.files import find_files
     from incrowd.sources.spark_session import configure as configure_spark
     from incrowd.survey import Questionnaire as Questionnaire
-    from incrowd.survey.publish import collect, is_loopback, make_questionnaire, publish_collected, serve_application
-    from incrowd.theory.crowd import CrowdPlan, FrontierPoint, frontier
+    from incrowd.survey.publish import collect, make_questionnaire, publish_collected, serve_application
+    from incrowd.theory.crowd import CrowdPlan, FrontierPoint, frontier, survival
     from incrowd.theory.crowd import plan as plan_crowd
     from incrowd.theory.profile import Relation
 
 __all__ = [
     "ENCODINGS",
     "EXAMPLES",
-    "SERVICE_HEADERS",
     "Amplification",
     "CrowdPlan",
     "FrontierPoint",
@@ -120,6 +116,8 @@ __all__ = [
     "ViewsBudget",
     "advise",
     "advise_sample",
+    "attack",
+    "attacks",
     "audit",
     "belief_at_most",
     "certificate_schema",
@@ -146,8 +144,9 @@ __all__ = [
     "explore",
     "find_files",
     "frontier",
+    "gallery",
+    "gallery_figures",
     "internal_folder",
-    "is_loopback",
     "ledger_accept_loss",
     "ledger_add",
     "ledger_budget",
@@ -159,7 +158,6 @@ __all__ = [
     "make_questionnaire",
     "mechanism_forms",
     "minimised_measures",
-    "named",
     "odds_at_most",
     "open_questionnaire",
     "open_release",
@@ -177,15 +175,12 @@ __all__ = [
     "policy_paths",
     "policy_schema",
     "preview_text",
-    "print_number",
-    "print_percent",
     "publish_collected",
     "read_certificate",
     "read_counts",
     "release",
     "release_copies",
     "release_folders",
-    "require_address_space",
     "rows_of_people",
     "save_audit",
     "save_chart",
@@ -210,17 +205,22 @@ _HOMES = {
     "FrontierPoint": "incrowd.theory.crowd",
     "PramPlan": "incrowd.mechanisms.pram.plan",
     "Relation": "incrowd.theory.profile",
-    "SERVICE_HEADERS": "incrowd.core.server:HEADERS",
     "SamplePlan": "incrowd.mechanisms.sample.plan",
     "TreePlan": "incrowd.mechanisms.sampled_crowd.tree.plan",
     "ViewsBudget": "incrowd.mechanisms.views.plan",
+    "attack": "incrowd.papers.attacks.stories:run",
     "certificate_schema": "incrowd.mechanisms.registry",
     "collect": "incrowd.survey.publish",
-    "configure_spark": "incrowd.sources.spark_session:configure",
     "combine": "incrowd.releases.combine",
+    "configure_spark": "incrowd.sources.spark_session:configure",
+    "confirm": "incrowd.policy.edits",
     "draft_policy": "incrowd.drafting:draft",
+    "draw_column": "incrowd.reports.column_bars:column_bars",
+    "draw_shape": "incrowd.reports.column_bars:column_shape",
+    "edit_policy": "incrowd.policy.edits:edit",
+    "estimate": "incrowd.releases.estimate",
+    "find_files": "incrowd.sources.files",
     "frontier": "incrowd.theory.crowd",
-    "is_loopback": "incrowd.survey.publish",
     "make_questionnaire": "incrowd.survey.publish",
     "open_release": "incrowd.releases.opened:OpenedRelease",
     "plan_amplify": "incrowd.mechanisms.sampled_crowd.plan",
@@ -229,8 +229,14 @@ _HOMES = {
     "plan_sample": "incrowd.mechanisms.sample.plan",
     "plan_tree": "incrowd.mechanisms.sampled_crowd.tree.plan",
     "plan_views": "incrowd.mechanisms.views.plan",
+    "planners": "incrowd.mechanisms.planner",
+    "policy_outline": "incrowd.policy.edits:outline",
     "publish_collected": "incrowd.survey.publish",
     "serve_application": "incrowd.survey.publish",
+    "survival": "incrowd.theory.crowd",
+    "unconfirmed": "incrowd.policy.edits",
+    "verify": "incrowd.releases.verify",
+    "write_example": "incrowd.papers.examples.census:write_census",
     "write_visits": "incrowd.papers.examples.visits",
 }
 
@@ -320,45 +326,6 @@ def save_chart(plan: Drawable | CrowdPlan | Planned | Compared | Advised, path: 
 # --- after the release --------------------------------------------------------------------------------------------
 
 
-def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous: bool = False) -> Verification:
-    """Check a published folder against its certificate, without the original data.
-
-    Args:
-        folder: the published one.
-        public_key: a PEM file with the public key of the publisher; if given, the certificate must be signed by it.
-        rigorous: compare the numbers of the promise with enclosures by ball arithmetic, too.
-    """
-    from incrowd.releases import verify as verifying
-    from incrowd.releases.again import report_again
-
-    return verifying.verify(folder, public_key, remake=report_again, rigorous=rigorous)
-
-
-def estimate(
-    published: str | Path | Release,
-    by: str | Sequence[str],
-    *,
-    method: str | None = None,
-    mean: str | None = None,
-    sum_of: str | None = None,
-    total: int | None = None,
-) -> Estimates:
-    """A cross-tabulation of the population from a release, with intervals that hold.
-
-    Args:
-        published: a release, or the folder that it was published in, which must pass its own checks.
-        by: the columns, or the only one.
-        method: for randomised releases: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too.
-        mean: a column of numbers whose mean is wanted in each group.
-        sum_of: a column of numbers whose sum is wanted in each group, of a plain sample.
-        total: how many people there are in all, if that is known from elsewhere: upper ends become smaller.
-    """
-    from incrowd.releases import estimate as estimating
-
-    names = [by] if isinstance(by, str) else by
-    return estimating.estimate(published, names, method=method, mean=mean, sum_of=sum_of, total=total)
-
-
 def output_formats() -> dict[str, str]:
     """The formats that tables are written in, with their names for people."""
     from incrowd.mechanisms.packages import PACKAGES
@@ -417,27 +384,11 @@ def policy_schema() -> dict[str, Any]:
     return Policy.json_schema()
 
 
-def write_example(
-    path: str | Path, rows: int, *, overwrite: bool = False, progress: Callable[[int], None] | None = None
-) -> list[Path]:
-    """Write the example census and, beside it, its policy."""
-    from incrowd.papers.examples.census import write_census
-
-    return write_census(path, rows, progress, overwrite=overwrite)
-
-
 def attacks() -> tuple[str, ...]:
     """The unsafe methods that can be shown being broken."""
     from incrowd.papers.attacks.stories import ATTACKS
 
     return tuple(ATTACKS)
-
-
-def attack(name: str) -> Attack:
-    """Break one unsafe method, with numbers that are computed on the spot."""
-    from incrowd.papers.attacks.stories import run
-
-    return run(name)
 
 
 def gallery_figures() -> tuple[str, ...]:

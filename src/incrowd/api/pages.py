@@ -12,7 +12,7 @@ from incrowd.core.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
     from incrowd.comparison import Compared
-    from incrowd.mechanisms.planner import Planned, Planner
+    from incrowd.mechanisms.planner import Planned
     from incrowd.papers.attacks.stories import Attack
     from incrowd.policy import Policy
     from incrowd.sources.profile import ColumnProfile
@@ -44,13 +44,6 @@ def mechanism_forms() -> dict[str, dict[str, Any]]:
     }
 
 
-def planners() -> dict[str, Planner]:
-    """What can be planned, by the names that the command line has for it."""
-    from incrowd.mechanisms.planner import planners
-
-    return planners()
-
-
 class Drawable(Protocol):
     """A plan that draws its own trade-off."""
 
@@ -70,7 +63,7 @@ def style_sheet() -> str:
 
 def draw_plan(plan: Drawable | CrowdPlan | Planned) -> str:
     """A plan's trade-off as SVG, for a page that has `style_sheet`."""
-    return _bare(plan_chart(plan))
+    return without_style(plan_chart(plan))
 
 
 def plan_chart(plan: Drawable | CrowdPlan | Planned) -> str:
@@ -96,27 +89,13 @@ def draw_frontier(points: Sequence[FrontierPoint], plan: CrowdPlan) -> str:
     """The same promise at other sampling rates as SVG, for a page that has `style_sheet`."""
     from incrowd.mechanisms.sampled_crowd.plan import draw_frontier
 
-    return _bare(draw_frontier(points, plan))
+    return without_style(draw_frontier(points, plan))
 
 
 def draw_attack(attack: Attack) -> tuple[str, str]:
     """What the attacker sees of the unsafe release and of a safe one, for a page that has `style_sheet`."""
-    unsafe, safe = map(_bare, attack.pictures)
+    unsafe, safe = map(without_style, attack.pictures)
     return unsafe, safe
-
-
-def draw_column(column: ColumnProfile) -> str:
-    """What a column holds as HTML, for a page that has `style_sheet`. For the publisher's eyes only."""
-    from incrowd.reports.column_bars import column_bars
-
-    return column_bars(column)
-
-
-def draw_shape(column: ColumnProfile) -> str:
-    """The shape of what a column holds, small and without a word, as SVG. For the publisher's eyes only."""
-    from incrowd.reports.column_bars import column_shape
-
-    return column_shape(column)
 
 
 def column_ranges(column: ColumnProfile) -> list[tuple[float, float, int]]:
@@ -130,38 +109,26 @@ def draw_lattice(content: Mapping[str, Any]) -> str:
     """The lattice of a release's internal folder as SVG, for a page that has `style_sheet`."""
     from incrowd.mechanisms.generalization.lattice_view import lattice_picture
 
-    return _bare(lattice_picture(content))
+    return without_style(lattice_picture(content))
 
 
 def draw_explored(points: Sequence[Mapping[str, Any]], control: Sequence[float]) -> str:
     """Moves of a page as SVG, for a page that has `style_sheet`. For the publisher's eyes only."""
     from incrowd.comparison.chart import draw_explored
 
-    return _bare(draw_explored(points, control))
+    return without_style(draw_explored(points, control))
 
 
 def draw_compared(compared: Compared) -> str:
     """A comparison as SVG, for a page that has `style_sheet`. For the publisher's eyes only."""
     from incrowd.comparison.chart import draw
 
-    return _bare(draw(compared))
+    return without_style(draw(compared))
 
 
 def without_style(picture: str) -> str:
-    """A picture that somebody has drawn, for a page that has `style_sheet`."""
-    return _bare(picture)
-
-
-def _bare(picture: str) -> str:
-    """A picture without its own style, which a page with a strict Content-Security-Policy would not use."""
+    """A picture without its own style, which a strict Content-Security-Policy forbids: the page has `style_sheet`."""
     return re.sub(r"<style>.*?</style>", "", picture, count=1, flags=re.DOTALL)
-
-
-def survival(size: int, k: int, beta: float) -> float:
-    """The share of a crowd of some size that is published, on average."""
-    from incrowd.theory.crowd import survival
-
-    return survival(size, k, beta)
 
 
 def odds_at_most(epsilon: float) -> float:
@@ -175,20 +142,6 @@ def belief_at_most(epsilon: float) -> float:
     """What a belief of 50 to 50 becomes at most, under a promise of ε."""
     odds = odds_at_most(epsilon)
     return odds / (1 + odds)
-
-
-def print_number(value: float, digits: int = 4) -> str:
-    """A number for people: thousands apart, very small and very large ones as powers of ten."""
-    from incrowd.core.numbers import number
-
-    return number(value, digits)
-
-
-def print_percent(share: float) -> str:
-    """A share for people."""
-    from incrowd.core.numbers import percent
-
-    return percent(share)
 
 
 # --- policies ---------------------------------------------------------------------------------------------------------
@@ -226,39 +179,11 @@ def policy_levels(policy: Policy) -> dict[str, tuple[Level, ...]]:
     }
 
 
-def policy_outline(text: str) -> dict[str, Any]:
-    """What a policy says as mappings, lists and texts, whether or not it makes sense."""
-    from incrowd.policy.edits import outline
-
-    return outline(text)
-
-
-def edit_policy(text: str, place: Sequence[str], content: Any) -> str:
-    """The text of a policy with one thing changed, added (or, for None, removed), and everything else as it was."""
-    from incrowd.policy.edits import edit
-
-    return edit(text, place, content)
-
-
 def without_preamble(text: str) -> str:
     """The text of a draft without the remarks above and below it, which a page shows in a better place."""
     lines = text.splitlines(keepends=True)
     said = [i for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
     return "".join(lines[said[0] : said[-1] + 1]) if said else text
-
-
-def unconfirmed(text: str) -> dict[str, list[str]]:
-    """What a draft asks a person to confirm, by attribute; what is about none of them under an empty name."""
-    from incrowd.policy.edits import unconfirmed
-
-    return unconfirmed(text)
-
-
-def confirm(text: str, attribute: str) -> str:
-    """The text of a draft after a person has confirmed what it says about an attribute, or (for "") about the rest."""
-    from incrowd.policy.edits import confirm
-
-    return confirm(text, attribute)
 
 
 def save_policy(text: str, path: str | Path, *, overwrite: bool = False) -> Path:
@@ -347,13 +272,6 @@ def rows_of_people(data: Any, columns: Sequence[str], **reading: Any) -> tuple[t
     from incrowd.sources.distinct import distinct_counts
 
     return tuple(sorted(Counter(distinct_counts(open_source(data, **reading), columns).tolist()).items()))
-
-
-def find_files(names: Sequence[str]) -> list[Path]:
-    """The files that names and patterns stand for."""
-    from incrowd.sources.files import find_files
-
-    return find_files(names)
 
 
 def read_certificate(folder: str | Path) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from incrowd.core.errors import DataError, IncrowdError, notes_of
+from incrowd.core.files import named
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,9 +58,7 @@ class FileName(click.Path):
     """A path that some file or folder could have."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from incrowd import api
-
-        return super().convert(os.fspath(api.named(value)), param, ctx)
+        return super().convert(os.fspath(named(value)), param, ctx)
 
 
 class FolderName(FileName):
@@ -180,10 +179,10 @@ def _outcome(command: click.Command, arguments: list[str]) -> int:
 
 def _lacking_memory(error: Exception) -> IncrowdError | None:
     """What to say if memory is what an error is about; libraries that lack it fail to load with errors of any kind."""
-    from incrowd import api
+    from incrowd.core.machine import require_address_space
 
     try:
-        api.require_address_space()
+        require_address_space()
     except IncrowdError as lacking:
         return lacking
     if not isinstance(error, MemoryError):

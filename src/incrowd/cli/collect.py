@@ -32,6 +32,7 @@ def collect(
     incrowd collect survey.json --store survey.sqlite
     """
     from incrowd import api
+    from incrowd.core.server import is_loopback
 
     def ready(address: str) -> None:
         if as_json:
@@ -39,7 +40,7 @@ def collect(
         else:
             click.echo(f"Collecting at {address} (Ctrl-C stops).")
 
-    if certfile is None and not api.is_loopback(host):
+    if certfile is None and not is_loopback(host):
         click.echo(
             "Without TLS others on the way can change the page that randomises. Give --certfile and --keyfile, or put "
             "a server in front that has them.",

@@ -29,7 +29,7 @@ def studio(
     incrowd studio
     incrowd studio ~/census ~/releases
     """
-    from incrowd import api
+    from incrowd.core.server import is_loopback
     from incrowd.studio.service import serve
 
     def ready(address: str) -> None:
@@ -42,7 +42,7 @@ def studio(
         if not no_browser and sys.stdout.isatty():
             click.launch(address)
 
-    if not api.is_loopback(host):
+    if not is_loopback(host):
         click.echo(
             f"Others can reach {host}. What you see in the studio goes over the network as it is; the address that "
             "is printed lets in whoever opens it first.",

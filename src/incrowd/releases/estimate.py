@@ -19,22 +19,29 @@ from incrowd.theory._numbers import require_count
 
 def estimate(
     published: str | Path | Release,
-    by: Sequence[str],
+    by: str | Sequence[str],
     *,
     method: str | None = None,
     mean: str | None = None,
     sum_of: str | None = None,
     total: int | None = None,
 ) -> Estimates:
-    """A cross-tabulation by some columns of a release or of a published folder, which must pass its own checks.
+    """A cross-tabulation of the population from a release, with intervals that hold.
 
-    How to estimate can be said for randomised releases only; of these the number of people is known.
+    Args:
+        published: a release, or the folder that it was published in, which must pass its own checks.
+        by: the columns, or the only one.
+        method: for randomised releases: "inverse" for the unbiased numbers alone, "em" for the likeliest ones too.
+        mean: a column of numbers whose mean is wanted in each group.
+        sum_of: a column of numbers whose sum is wanted in each group, of a plain sample.
+        total: how many people there are in all, if that is known from elsewhere: upper ends become smaller.
     """
+    names = [by] if isinstance(by, str) else by
     ends = None if total is None else (require_count("total", total, 0),) * 2
     options = EstimateOptions(mean, ends, method, sum_of)
 
     def needed(certificate: AnyCertificate) -> Iterable[str]:
-        return mechanism_named(certificate.mechanism.name).columns_needed(certificate, by, options)
+        return mechanism_named(certificate.mechanism.name).columns_needed(certificate, names, options)
 
     if isinstance(published, Release) and published.folder is not None:
         published = published.folder  # executors wrote it: no machine need hold more of it than is asked for
@@ -43,7 +50,7 @@ def estimate(
         publication = Publication(published.histogram, published.beside)
     else:
         certificate, publication = read_release(published, needed)
-    return estimate_from(certificate, publication, by, options)
+    return estimate_from(certificate, publication, names, options)
 
 
 def estimate_from(

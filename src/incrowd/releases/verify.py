@@ -54,9 +54,6 @@ _HOSTILE = (
 Columns = Callable[[AnyCertificate], Iterable[str]]
 """Which columns somebody wants the table to be counted by, given a certificate that may say anything."""
 
-Remake = Callable[[AnyCertificate, Publication], bytes]
-"""The public report, made again from a certificate and what is published with it."""
-
 
 @dataclass(frozen=True, repr=False)
 class Verification(Showable):
@@ -101,22 +98,15 @@ class Verification(Showable):
         )
 
 
-def verify(
-    folder: str | Path,
-    public_key: str | Path | None = None,
-    *,
-    remake: Remake | None = None,
-    rigorous: bool = False,
-) -> Verification:
-    """Every check that the folder allows.
+def verify(folder: str | Path, public_key: str | Path | None = None, *, rigorous: bool = False) -> Verification:
+    """Check a published folder against its certificate, without the original data.
 
     Args:
-        folder: the published folder.
-        public_key: a PEM file; if given, the certificate must be signed by that key.
-        remake: makes the report again, to be compared with the one in the folder.
+        folder: the published one.
+        public_key: a PEM file with the public key of the publisher; if given, the certificate must be signed by it.
         rigorous: compare the numbers of the promise with enclosures by ball arithmetic, too.
     """
-    return _examine(Path(folder), public_key, remake=remake, rigorous=rigorous)[0]
+    return _examine(Path(folder), public_key, report=True, rigorous=rigorous)[0]
 
 
 def read_release(folder: str | Path, columns: Columns | None = None) -> tuple[AnyCertificate, Publication]:
@@ -142,7 +132,7 @@ def _examine(
     public_key: str | Path | None,
     columns: Columns = lambda _: (),
     *,
-    remake: Remake | None = None,
+    report: bool = False,
     rigorous: bool = False,
 ) -> tuple[Verification, AnyCertificate | None, Published | None]:
     """Every check, and what they were made of."""
@@ -162,7 +152,7 @@ def _examine(
             files = list(_files(folder, certificate))
             checks.extend(files)
             if all(check.holds for check in files):
-                again = remake is not None and not _in_parts(certificate)
+                again = report and not _in_parts(certificate)
                 wanted = {*_mechanism(certificate).columns_needed(certificate), *columns(certificate)}
                 table = _read(folder, certificate, {*wanted, *(all_columns(certificate) if again else ())})
                 checks.extend(_table(certificate, table))
@@ -170,8 +160,8 @@ def _examine(
             if all(c.holds or c.name == VOID for c in checks):
                 said = _description(folder, certificate)
                 (claimed if isinstance(said, str) else checks).append(said)  # type: ignore[arg-type]
-            if table is not None and remake is not None and all(c.holds or c.name == VOID for c in checks):
-                found = _report(folder, certificate, table.publication, remake)
+            if table is not None and report and all(c.holds or c.name == VOID for c in checks):
+                found = _report(folder, certificate, table.publication)
                 (claimed if isinstance(found, str) else checks).append(found)  # type: ignore[arg-type]
             if table is not None and table.unsure and not _writes_alike(certificate):
                 claimed.append("that the table's file says nothing besides its records: other software wrote it")
@@ -219,15 +209,28 @@ def _description(folder: Path, certificate: AnyCertificate) -> Check | str:
     return Check("the description is the one that the certificate gives", same, "it says something else")
 
 
-def _report(folder: Path, certificate: AnyCertificate, published: Publication, remake: Remake) -> Check | str:
+def _report(folder: Path, certificate: AnyCertificate, published: Publication) -> Check | str:
     """Whether the report is the one that follows from certificate and table; or why that cannot be told."""
     said = "that the report says what certificate and table do"
     if _in_parts(certificate):
         return f"{said}: it is about a table in parts, which is too large to make it again"
-    same = (folder / file_name(REPORT, certificate.promise.void)).read_bytes() == remake(certificate, published)
+    name = file_name(REPORT, certificate.promise.void)
+    same = (folder / name).read_bytes() == _report_again(name, certificate, published)
     if not same and certificate.software.document() != certificates.software():
         return f"{said}: it was made by other versions of the software, and could not be made again alike"
     return Check("the report is the one that certificate and table give", same, "it says something else")
+
+
+def _report_again(name: str, certificate: AnyCertificate, published: Publication) -> bytes:
+    """The report that belongs to a certificate and what is published with it."""
+    from incrowd.releases.verdict import public_block, verdict
+    from incrowd.reports.page import completed
+
+    mechanism, policy = _mechanism(certificate), policy_of(certificate)
+    settings, void = mechanism.settled_again(certificate), certificate.promise.void
+    report = mechanism.public_report(policy, settings, published, certificate.statement, void=void)
+    judged = verdict(policy, published.table, certificate.statement, published.beside)
+    return completed(report, public_block(judged), certificates.digest_without(name, certificate.document()))
 
 
 _WITHOUT = (

@@ -7,8 +7,8 @@ import secrets
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from incrowd import api
 from incrowd.core.errors import IncrowdError, InputError
+from incrowd.core.server import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -107,7 +107,7 @@ class Guard:
             address = ipaddress.ip_address(name)
         except ValueError:
             return False
-        return address.is_loopback or not api.is_loopback(self.host)
+        return address.is_loopback or not is_loopback(self.host)
 
     def _knows(self, headers: dict[str, str]) -> bool:
         for part in headers.get("cookie", "").split(";"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from incrowd import api
 from incrowd._version import __version__
+from incrowd.core.numbers import number, percent
 
 HERE = Path(__file__).parent
 _TITLES = {
@@ -56,7 +57,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": api.print_number, "percent": api.print_percent}
+    made.filters |= {"number": number, "percent": percent}
     made.globals |= {"pages": PAGES, "journey": JOURNEY, "tools": TOOLS, "version": __version__}
     made.globals |= {"examples": api.EXAMPLES, "encodings": api.ENCODINGS}
     made.globals["mechanisms"] = json.dumps(api.mechanism_forms())

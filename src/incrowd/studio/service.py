@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from incrowd import api
 from incrowd.core.errors import GuaranteeError, IncrowdError, InputError
+from incrowd.core.server import HEADERS
 from incrowd.studio import audits, browsed, explored, plans, releases, surveys, tables
 from incrowd.studio.answers import (
     as_json,
@@ -102,7 +103,7 @@ def application(folders: Folders, address: str, *, token: str, largest_upload: i
     return Starlette(
         routes=studio.routes(),
         exception_handlers={HTTPException: refused, IncrowdError: refused},
-        middleware=[Middleware(Guard, address=address, token=token, headers=api.SERVICE_HEADERS)],
+        middleware=[Middleware(Guard, address=address, token=token, headers=HEADERS)],
         lifespan=lifespan,
     )
 

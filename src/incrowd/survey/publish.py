@@ -114,10 +114,3 @@ def serve_application(
 
     listening = listen(host, port)
     run(make(address_of(listening)), listening, ready=ready)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    from incrowd.core.server import is_loopback
-
-    return is_loopback(host)
