@@ -17,11 +17,11 @@ from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.sampled_crowd.draw import run
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, solve
-from incrowd.papers.attacks.audit import audit
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.releases.pipeline import count_table
 from incrowd.theory.crowd import exact_delta
+from power_audit import audit
 
 RUNS = 1_000_000
 K, BETA, EPSILON = 5, 0.3, 0.4

@@ -17,13 +17,13 @@ from incrowd.mechanisms.views.section import Choose
 from incrowd.mechanisms.views.settle import ViewsSettled
 from incrowd.mechanisms.views.truth import Truth
 from incrowd.noise import choose
-from incrowd.papers.attacks.audit import audit
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import compose
 from incrowd.theory.views import CrowdStep, NoiseStep, ViewsPlan
 from incrowd.theory.zcdp import BoundedRange
+from power_audit import audit
 
 pytestmark = pytest.mark.statistical
 

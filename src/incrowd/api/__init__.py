@@ -16,6 +16,7 @@ from incrowd.api.ledger import ledger_accept_loss, ledger_add, ledger_budget, le
 from incrowd.api.pages import (
     ENCODINGS,
     belief_at_most,
+    collected,
     column_ranges,
     draw_attack,
     draw_compared,
@@ -25,6 +26,7 @@ from incrowd.api.pages import (
     draw_plan,
     mechanism_forms,
     odds_at_most,
+    open_questionnaire,
     plan_chart,
     policy_from_text,
     policy_levels,
@@ -38,7 +40,6 @@ from incrowd.api.pages import (
     without_preamble,
     without_style,
 )
-from incrowd.api.survey import collected, open_questionnaire
 from incrowd.auditing.tables import audit
 from incrowd.core.errors import DataError, ParameterError
 from incrowd.core.progress import Progress

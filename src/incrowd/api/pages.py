@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from incrowd.papers.attacks.stories import Attack
     from incrowd.policy import Policy
     from incrowd.sources.profile import ColumnProfile
+    from incrowd.survey import Questionnaire
     from incrowd.theory.crowd import CrowdPlan, FrontierPoint
 
 _SHOWN = 12  # labels of a level
@@ -279,3 +280,40 @@ def read_certificate(folder: str | Path) -> dict[str, Any]:
     from incrowd.releases.verify import read_certificate
 
     return read_certificate(Path(folder))[1]
+
+
+# --- surveys ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a store holds: how much of it, and nothing else.
+
+    Attributes:
+        title: of the survey.
+        records: how many came.
+        expected: how many the questionnaire speaks of.
+    """
+
+    title: str
+    records: int
+    expected: int
+
+
+def open_questionnaire(path: str | Path) -> Questionnaire:
+    """A questionnaire from its file, checked."""
+    from incrowd.survey import Questionnaire
+
+    return Questionnaire.from_file(path)
+
+
+def collected(store: str | Path) -> Collected:
+    """How much has been collected in a store, which a collector may be filling at this moment."""
+    from incrowd.survey.collector.store import Store
+
+    opened = Store(str(store))
+    try:
+        asked = opened.questionnaire
+        return Collected(asked.title, sum(opened.cells().values()), asked.records)
+    finally:
+        opened.close()

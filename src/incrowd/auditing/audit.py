@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.auditing.contributions import Contribution, MinimalUniques, contributions, minimal_uniques
-from incrowd.auditing.disclosure import Disclosure, disclosure
+from incrowd.auditing.disclosure import Disclosure, alike, disclosure
 from incrowd.auditing.reidentification import Population, Risks, risks
 from incrowd.auditing.rules import RuleOutcome, required
-from incrowd.auditing.runs import alike
 from incrowd.auditing.suspects import DEFAULT, Suspect
 from incrowd.core.display import INTERNAL, Showable, Shown, ShownTable
 from incrowd.core.errors import DataError, ParameterError

@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.auditing.groups import Grouping, Kinds
-from incrowd.auditing.runs import alike
 from incrowd.auditing.suspects import Suspect
 from incrowd.core.errors import InternalError, ParameterError
 from incrowd.histogram import Histogram
@@ -39,6 +39,12 @@ _RECURSIVE = (2, 3)
 _SIGMAS = tuple(float(f"{10 ** (i / 3):.2g}") for i in range(1, 19))  # to a million
 _CURVE_CELLS = 2**20
 _M = TypeVar("_M", Measure, BeliefAudit)
+T = TypeVar("T")
+
+
+def alike(items: Sequence[T], key: Callable[[T], object]) -> list[tuple[T, int]]:
+    """Runs of items that look alike, each by its first one and how many they are."""
+    return [(first, 1 + len(rest)) for _, (first, *rest) in groupby(items, key)]
 
 
 @dataclass(frozen=True)

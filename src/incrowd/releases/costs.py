@@ -64,21 +64,13 @@ def finite(number: float) -> float | None:
 # --- what a plan costs ------------------------------------------------------------------------------------------
 
 
-def planned(entries: Iterable[Entry], relation: Relation, delta: float) -> float:
-    """The least ε known with which these entries, as one plan, are (ε,δ)-DP, rounded up; infinite if there is none.
-
-    Promises that do not compose are left out, and so are, under add/remove, those about replacing a record.
-    """
-    return planned_parts(parts_of(entries, relation), delta)
-
-
 def planned_parts(parts: Parts, delta: float) -> float:
-    """The same of profiles."""
+    """The least ε known with which these, as one plan, are (ε,δ)-DP, rounded up; infinite if there is none."""
     return min(added_parts(parts, delta), _composed(parts, delta))
 
 
 def counted(entries: Iterable[Entry], relation: Relation) -> tuple[Entry, ...]:
-    """Those that a total under this relation counts."""
+    """Those that a total under this relation counts: they compose, and are, under add/remove, about no replacement."""
     return tuple(e for e in entries if e.composes and relation in (e.relation, Relation.REPLACE_ONE))
 
 

@@ -48,7 +48,6 @@ _NO_THEOREM = (
     "A policy that is changed because of what stands here has been made by looking at the table, and no theorem covers "
     "that. Learn from last year’s table, or let the mechanism choose privately."
 )
-_NOTHING_BELOW = "Everything below would hold for a release that is not void; none of it holds for this one."
 _NOTHING_TO_USE = "There is nothing to be used. That it is what it claims to be can be checked:"
 
 

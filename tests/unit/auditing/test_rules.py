@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 import incrowd
-from incrowd.auditing.runs import alike
+from incrowd.auditing.disclosure import alike
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
 from incrowd.core.errors import InputError, ParameterError

@@ -16,13 +16,17 @@ import pytest
 from incrowd.core.errors import BudgetError, InputError, ParameterError, RelationError
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Uncomposable
 from incrowd.releases import ledger as module
-from incrowd.releases.costs import at_least, at_most, meaning
-from incrowd.releases.costs import planned as spent
+from incrowd.releases.costs import at_least, at_most, meaning, parts_of, planned_parts
 from incrowd.releases.ledger import Ledger
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import Relation, compose, to_replace_one
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
+
+
+def spent(entries, relation, delta):
+    """What they cost as one plan."""
+    return planned_parts(parts_of(entries, relation), delta)
 
 
 @pytest.fixture

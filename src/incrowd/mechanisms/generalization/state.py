@@ -22,10 +22,14 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.declared import are_levels, check_labels, check_mapping, held_columns
 from incrowd.mechanisms.generalization.adversaries import MISSING
 from incrowd.mechanisms.generalization.claims import Beliefs, Said, reached, state
-from incrowd.mechanisms.generalization.demands import demands_of, parts_of
 from incrowd.mechanisms.generalization.people import FILE, read_people
 from incrowd.mechanisms.generalization.section import Generalization
-from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
+from incrowd.mechanisms.generalization.settle import (
+    GeneralizationSettings,
+    GeneralizationSettled,
+    demands_of,
+    parts_of,
+)
 from incrowd.mechanisms.generalization.stated import GeneralizationCertificate, GeneralizationStatedPromise
 from incrowd.mechanisms.persons import Persons
 from incrowd.policy import Attribute

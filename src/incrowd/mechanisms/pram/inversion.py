@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -47,14 +47,15 @@ from incrowd.theory.randomisation import RetentionReplacement
 
 Floats = NDArray[np.float64]
 
-"""Within this many standard errors lies 95% of a normal distribution."""
-
 EM_GAP = 0.01
 """The likelihood found is at least e^(−this) times the largest."""
 
 _WORST_CONDITION = 1e8
 _MOST_STEPS = 4_000
 _LOOKS = 10  # steps between two looks at what is missing
+
+AlongAxis = Callable[[Floats, int], Floats]
+"""What is done to counts along an axis."""
 
 
 class Inversion(ABC):
@@ -267,15 +268,15 @@ def likeliest(axes: Sequence[Inversion], released: Floats, gap: float = EM_GAP, 
 
     def look(shares: Floats) -> tuple[float, Floats]:
         """The likelihood, for one record, and g."""
-        expected = _apply(axes, shares, "forward")
+        expected = _apply(axes, shares, lambda axis: axis.forward)
         ratio = np.divide(observed, expected, out=np.zeros_like(observed), where=hit)
-        return float(np.sum(observed[hit] * np.log(expected[hit]))), _apply(axes, ratio, "backward")
+        return float(np.sum(observed[hit] * np.log(expected[hit]))), _apply(axes, ratio, lambda axis: axis.backward)
 
     def step(shares: Floats) -> Floats:
         return shares * look(shares)[1]
 
     # From the unbiased estimate, with a little in cells that it empties: what is zero would stay zero.
-    shares = _normed(np.maximum(_apply(axes, released, "solved"), 0.5))
+    shares = _normed(np.maximum(_apply(axes, released, lambda axis: axis.solved), 0.5))
     best, best_gap, steps = shares, math.inf, 0
     while True:
         level, gain = look(shares)
@@ -298,13 +299,15 @@ def likeliest(axes: Sequence[Inversion], released: Floats, gap: float = EM_GAP, 
 def _missing(axes: Sequence[Inversion], observed: Floats, shares: Floats, gain: Floats) -> float:
     """The smaller of the two bounds on what the likelihood of these shares lacks, for one record."""
     usual = math.log(max(1.0, float(gain.max())))
-    expected = _apply(axes, shares, "forward")
+    expected = _apply(axes, shares, lambda axis: axis.forward)
     hit = observed > 0
     quotient = np.divide(observed, expected, out=np.zeros_like(observed), where=hit)
-    dual = np.maximum(quotient - _apply(axes, np.maximum(gain - 1, 0.0), "solved_back"), 0.0)
+    dual = np.maximum(quotient - _apply(axes, np.maximum(gain - 1, 0.0), lambda axis: axis.solved_back), 0.0)
     if not (dual[hit] > 0).all():
         return usual
-    dual /= float(_apply(axes, dual, "backward").max())  # where something was set to zero, and for rounding
+    dual /= float(
+        _apply(axes, dual, lambda axis: axis.backward).max()
+    )  # where something was set to zero, and for rounding
     return min(usual, float(np.sum(observed[hit] * np.log(observed[hit] / (dual[hit] * expected[hit])))))
 
 
@@ -317,9 +320,9 @@ def _extrapolated(start: Floats, once: Floats, twice: Floats) -> Floats:
     return _normed(np.maximum(start + 2 * length * first + length**2 * bend, 0.1 * twice))
 
 
-def _apply(axes: Sequence[Inversion], cells: Floats, what: str) -> Floats:
+def _apply(axes: Sequence[Inversion], cells: Floats, what: Callable[[Inversion], AlongAxis]) -> Floats:
     for i, axis in enumerate(axes):
-        cells = getattr(axis, what)(cells, i)
+        cells = what(axis)(cells, i)
     return cells
 
 

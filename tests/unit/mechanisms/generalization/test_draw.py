@@ -9,8 +9,8 @@ import pytest
 from incrowd.core.errors import InternalError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.generalization.demands import demands_of
 from incrowd.mechanisms.generalization.draw import draw, look_around, prepare, run
+from incrowd.mechanisms.generalization.settle import demands_of
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.recoding.demands import groups_of
