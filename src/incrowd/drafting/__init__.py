@@ -28,7 +28,9 @@ from incrowd.drafting.people import PeopleDraft, whose
 from incrowd.drafting.text import write
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.policy import Policy, without_password
+from incrowd.policy.labels import read_labels, values_of
 from incrowd.policy.texts import MARK
+from incrowd.policy.values import Kind
 from incrowd.sources import Source, open_source
 from incrowd.sources.datapackage import DATAPACKAGE, described_table
 from incrowd.sources.duckdb import DuckDBSource
@@ -169,8 +171,8 @@ def draft(
     read = understand([column for column, _ in prepared], beside.labelled())
     design = recognise(source, read.columns) if isinstance(source, DuckDBSource) else Design()
     columns = tuple(
-        _propose(column, read, design, known[column.name], dict(codes))
-        for column, (_, codes) in zip(read.columns, prepared, strict=True)
+        _propose(column, read, design, known[column.name], dict(labels))
+        for column, (_, labels) in zip(read.columns, prepared, strict=True)
     )
     columns = tuple(_called(_with_others(column, source), beside.variables) for column in columns)
     whose_rows = whose(source, columns, found.columns, design.keys)
@@ -225,7 +227,7 @@ def draft(
 def _prepared(
     column: ColumnProfile, known: ColumnDraft | list[str] | None, beside: Companions
 ) -> tuple[ColumnProfile, Mapping[str, str]]:
-    """A column as it is drafted, and the codes of the code book that stand beside its numbers."""
+    """A column as it is drafted, without codes beside its numbers, and what a code book says of some of its values."""
     labels = beside.labels_of(column.name)
     if isinstance(known, ColumnDraft) or not labels:
         return column, {}
@@ -237,7 +239,7 @@ def _propose(
     read: Conventions,
     design: Design,
     known: ColumnDraft | list[str] | None,
-    codes: dict[str, str],
+    labelled: dict[str, str],
 ) -> ColumnDraft:
     """What is proposed for a column of a table that is read so.
 
@@ -246,14 +248,14 @@ def _propose(
         read: how the table is read.
         design: which columns number households, and which are weights.
         known: what files say about it; or why they are not used.
-        codes: those of the code book that stand beside its numbers.
+        labelled: what the code book says of some of its values.
     """
     if isinstance(known, ColumnDraft):
         return known
     dropped = _by_design(column, design)
     if dropped is not None:
         return dropped
-    proposed = _with_codes(column, read, codes)
+    proposed = _with_codes(column, read, labelled)
     if known:
         proposed = replace(proposed, questions=(*proposed.questions, *known))
     # A text that means "missing" where many hold it does so too where it is too rare to be seen.
@@ -274,7 +276,7 @@ def _with_codes(column: ColumnProfile, read: Conventions, labelled: dict[str, st
     proposed = guess(leave_out(column, found), read)
     domain = next((line.value for line in proposed.lines if line.key == "domain"), None)
     if proposed.role == "drop" or proposed.type not in ("integer", "number") or not isinstance(domain, dict):
-        return guess(column, read)
+        return _with_labels(guess(column, read), labelled)
     taken = set(codes.values())
     lines = [
         replace(line, value=bucket(taken)) if line.key == "other" and line.value in taken else line
@@ -284,6 +286,22 @@ def _with_codes(column: ColumnProfile, read: Conventions, labelled: dict[str, st
     questions = (*proposed.questions, *([oddities.codes(found)] if found else []))
     ordered = tuple(sorted(lines, key=lambda line: line.key == "hierarchy"))
     return replace(proposed, lines=ordered, questions=questions)
+
+
+def _with_labels(proposed: ColumnDraft, labels: Mapping[str, str]) -> ColumnDraft:
+    """The proposal for a column whose values are listed, with those that a code book labels."""
+    kind: Kind = "integer" if proposed.type == "integer" else "text"
+    listed = next((line.value for line in proposed.lines if line.key == "domain"), None)
+    if not labels or not isinstance(listed, list) or proposed.type != kind:
+        return proposed
+    try:
+        labels = read_labels(kind, labels)
+        values = list(values_of(kind, {*map(str, listed), *labels}))
+    except ValueError:  # a label of what cannot stand here
+        return proposed
+    lines = [replace(line, value=values) if line.key == "domain" else line for line in proposed.lines]
+    lines.append(DraftLine("labels", labels))
+    return replace(proposed, lines=tuple(sorted(lines, key=lambda line: line.key == "hierarchy")))
 
 
 def _with_others(column: ColumnDraft, source: Source) -> ColumnDraft:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from incrowd.core.errors import InputError
 from incrowd.domain import Categories, Coding, Value
-from incrowd.drafting.codes import label_for, leave_out
+from incrowd.drafting.codes import SCALE, label_for, leave_out
 from incrowd.drafting.guess import ColumnDraft, DraftLine, bucket
 from incrowd.drafting.oddities import INTEGER, NUMERIC
 from incrowd.hierarchy import HierarchyTable, build, load
@@ -98,10 +98,10 @@ def companions(data: Path | None, codebook: str | Path | None = None) -> Compani
 
 def _book_of(own: FileLabels, data: Path | None) -> CodeBook | None:
     """The labels of a table's own file as a code book; codes that mean "missing" have one in any case."""
-    labels = {
-        name: {code: label_for(code) for code in own.missing.get(name, ())} | dict(own.values.get(name, {}))
-        for name in {*own.values, *own.missing}
-    }
+    labels = {name: dict(values) for name, values in own.values.items()}
+    for name, codes in own.missing.items():
+        for code in codes:
+            labels.setdefault(name, {}).setdefault(code, label_for(code))
     return CodeBook(labels, {}, Origin(str(data))) if labels else None
 
 
@@ -127,11 +127,13 @@ def from_files(
 
 
 def numbers_beside(column: ColumnProfile, labels: Mapping[str, str]) -> tuple[ColumnProfile, dict[str, str]]:
-    """A column of numbers without the few codes that a code book knows, and these."""
+    """A column and what a code book says of some of its values; without these, if too many others are left."""
     there = dict(column.common)
     seen = {code: label for code, label in labels.items() if code in there}
     rest = leave_out(column, seen)
-    return (rest, dict(labels)) if rest.present else (column, {})
+    if not rest.present:
+        return column, {}
+    return (rest if rest.distinct > SCALE else column), dict(labels)
 
 
 def _draft(

@@ -15,7 +15,7 @@ from incrowd.sources.profile import ColumnProfile, writing_of
 
 _MOST_CODES = 8
 _LONGEST = 40  # letters of a word that is a code
-_SCALE = 12  # with no more numbers than this, all may be codes, and are listed
+SCALE = 12  # with no more numbers than this, all may be codes, and are listed
 _NEARLY_ALL = 0.9
 _ENOUGH = 100  # records that hold numbers
 _ABOVE = (9, 99, 999, 9999, 99999)
@@ -37,7 +37,7 @@ def found_codes(column: ColumnProfile, known: Collection[str]) -> list[str]:
     rest = leave_out(column, words)
     numbers = rest.written(*NUMERIC)
     values = sum(way.values for name, way in rest.writings.items() if name in NUMERIC)
-    if numbers < max(_ENOUGH, _NEARLY_ALL * rest.present) or values <= _SCALE:
+    if numbers < max(_ENOUGH, _NEARLY_ALL * rest.present) or values <= SCALE:
         return []
     return [*words, *_below(rest), *_above(rest)]
 

@@ -234,6 +234,11 @@ def damaged(path: Path) -> DataError:
     )
 
 
+def empty(path: Path) -> DataError:
+    """The error for a file without a byte in it."""
+    return DataError(f"{path} is empty.", code="data-empty", remedy="Check that it is the right file.")
+
+
 def parts_differ(how: str) -> DataError:
     """The error for parts that cannot be of one table."""
     return DataError(
@@ -307,7 +312,7 @@ def _first_bytes(path: Path) -> bytes:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not the name of a file"
         raise DataError(f"{path} cannot be read: {reason}.", code="data-unreadable") from None
     if not start:
-        raise DataError(f"{path} is empty.", code="data-empty", remedy="Check that it is the right file.")
+        raise empty(path)
     return start
 
 

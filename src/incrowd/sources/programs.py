@@ -1,26 +1,32 @@
 """Files of other programs: statistics packages, spreadsheets, Arrow, ORC and DuckDB databases.
 
 Each is read by a library that is made for it and handed over as Arrow. A file's format is told by its name, which must
-agree with its first bytes. Value labels stay where they are: the table holds the codes, also those that an SPSS file
-declares to mean that a value is missing, and `file_labels` has what they mean.
+agree with its first bytes. Value labels stay where they are: the table holds the codes, also those by which SPSS, Stata
+and SAS tell kinds of missing values apart (-9, .a), and `file_labels` has what they mean.
 """
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from incrowd.core.errors import DataError
+from incrowd.core.numbers import count
 from incrowd.sources.databases import quoted_name, the_table
 from incrowd.sources.extras import library
+from incrowd.sources.files import damaged, empty
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _SAV, _OLE = b"$FL", b"\xd0\xcf\x11\xe0"
 _ZIP = b"PK\x03\x04"
+_SHORT_RANGE = 20  # codes of a range that are all listed
 _SAS = b"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xc2\xea\x81\x60"
 
 
@@ -54,6 +60,8 @@ def program_of(path: Path) -> Program | None:
         return None
     with path.open("rb") as file:
         start = file.read(64)
+    if not start:
+        raise empty(path)
     if program.starts and not any(start.startswith(mark, program.offset) for mark in program.starts):
         raise DataError(
             f"{path} is not what its name says: it is not {program.name}.",
@@ -93,7 +101,8 @@ class FileLabels:
     Attributes:
         variables: what columns are called, by their names.
         values: what codes mean, by column: the codes as they are written in the table.
-        missing: the codes that its author declared to mean that a value is missing, by column.
+        missing: the codes that its author declared to mean that a value is missing, by column; a range is spelt out if
+            it is short.
         origin: where that stands.
     """
 
@@ -115,10 +124,19 @@ def file_labels(path: Path) -> FileLabels:
             for name, labels in meta.variable_value_labels.items()
         },
         {
-            name: tuple(_code(part["lo"]) for part in ranges if part["lo"] == part["hi"])
+            name: tuple(code for part in ranges for code in _codes(part["lo"], part["hi"]))
             for name, ranges in meta.missing_ranges.items()
         },
     )
+
+
+def _codes(low: Any, high: Any) -> list[str]:
+    """Codes from one to another."""
+    if low == high:
+        return [_code(low)]
+    if isinstance(low, float) and low.is_integer() and high - low < _SHORT_RANGE:
+        return [_code(low + i) for i in range(int(high - low) + 1)]
+    return []
 
 
 def _code(value: Any) -> str:
@@ -137,19 +155,33 @@ _STATISTICS: Mapping[str, str] = {
     ".sas7bdat": "read_sas7bdat",
     ".xpt": "read_xport",
 }
+_WITH_KINDS_OF_MISSING = {".sav", ".zsav", ".dta", ".sas7bdat"}
+_CARD = 80  # bytes of a record, of which a transport file has a whole number
+_OBSERVATIONS = re.compile(rb"HEADER RECORD\*{7}OBSV8   HEADER RECORD!{7} *(\d+) ")
 
 
 def statistics(path: Path, **options: Any) -> Any:
     """The frame and what the file says of it, as pyreadstat has them."""
     pyreadstat = library("pyreadstat", "stat")
     read = getattr(pyreadstat, _STATISTICS[path.suffix.lower()])
-    if read.__name__ == "read_sav":  # "refused" and "does not apply" are different answers: none of them is lost
+    if path.suffix.lower() in _WITH_KINDS_OF_MISSING:  # "refused" and "does not apply" differ: none of them is lost
         options["user_missing"] = True
     return read(str(path), **options)
 
 
 def _read_statistics(path: Path, _: str | None) -> Any:
+    frame, meta = statistics(path)
+    for name in meta.missing_user_values:  # letters among numbers: .a and .b of Stata and SAS
+        frame[name] = frame[name].map(_code, na_action="ignore")
+    return frame
+
+
+def _read_transport(path: Path, _: str | None) -> Any:
+    """SAS transport, which nobody notices to be cut short unless it is counted."""
     frame, _meta = statistics(path)
+    stated = _OBSERVATIONS.search(path.read_bytes())
+    if path.stat().st_size % _CARD or (stated is not None and int(stated[1]) not in (0, len(frame))):
+        raise damaged(path)
     return frame
 
 
@@ -172,7 +204,9 @@ def _read_orc(path: Path, _: str | None) -> pa.Table:
 
 def _read_sheet(path: Path, table: str | None) -> pa.Table:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    logging.getLogger("fastexcel").addHandler(logging.NullHandler())  # what it says of empty columns is not for users
     book = library("fastexcel", "stat").read_excel(path)
     name = the_table(book.sheet_names, table, str(path))
     heads = book.load_sheet(name, header_row=None, n_rows=1, dtypes="string").to_arrow()
@@ -183,13 +217,24 @@ def _read_sheet(path: Path, table: str | None) -> pa.Table:
             code="data-format",
             remedy="Give the columns names, and delete what stands above or beside the table.",
         )
+    whole: dict[str, Any] = {"schema_sample_rows": None, "skip_whitespace_tail_rows": True}
     # Types are those of all rows: with a few looked at, what does not fit further below would become missing.
-    rows, failed = book.load_sheet(name, schema_sample_rows=None).to_arrow_with_errors()
+    rows, failed = book.load_sheet(name, **whole).to_arrow_with_errors()
+    if failed is not None and failed.errors:  # texts such as n/a among numbers: all of the column as texts
+        texts = {names[error.offset_position[1]]: "string" for error in failed.errors}
+        rows, failed = book.load_sheet(name, dtypes=texts, **whole).to_arrow_with_errors()
     if failed is not None and failed.errors:
         raise DataError(
-            f"{len(failed.errors):,} cells of sheet {name!r} hold an error, or another kind of value than others.",
+            f"Sheet {name!r} has errors in {count(len(failed.errors), 'cell', 'cells')}.",
             code="data-unreadable",
             remedy="Mend cells like #DIV/0! and #N/A, or empty them.",
+        )
+    blank = reduce(pc.and_, [column.is_null() for column in rows.columns]).true_count
+    if blank and len(names) > 1:
+        raise DataError(
+            f"Sheet {name!r} has blank rows ({blank:,}), which would count as people of whom nothing is known.",
+            code="data-format",
+            remedy="Delete them.",
         )
     return pa.Table.from_batches([rows])
 
@@ -213,7 +258,7 @@ PROGRAMS: Mapping[str, Program] = {
     ".por": Program("an SPSS portable file", (), _read_statistics),
     ".dta": Program("a Stata file", (b"<stata_dta>", b"\x6c", b"\x6e", b"\x71", b"\x72", b"\x73"), _read_statistics),
     ".sas7bdat": Program("a SAS file", (_SAS,), _read_statistics),
-    ".xpt": Program("a SAS transport file", (b"HEADER RECORD",), _read_statistics),
+    ".xpt": Program("a SAS transport file", (b"HEADER RECORD",), _read_transport),
     ".arrow": _ARROW,
     ".feather": _ARROW,
     ".ipc": _ARROW,

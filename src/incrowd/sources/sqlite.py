@@ -29,6 +29,7 @@ from incrowd.sources.databases import (
     the_table,
 )
 from incrowd.sources.duckdb_codes import domain_kind, quoted
+from incrowd.sources.files import damaged
 from incrowd.sources.folds import Listing, fold
 from incrowd.sources.options import Options
 
@@ -110,14 +111,24 @@ def find_table(run: Run, wanted: str | None, where: str) -> tuple[str, tuple[Fie
 
 
 def is_sqlite(path: Path) -> bool:
-    """Whether a file is an SQLite database. Only ordinary files are opened: a pipe would keep its reader waiting."""
+    """Whether a file is an SQLite database. Only ordinary files are opened: a pipe would keep its reader waiting.
+
+    Raises:
+        DataError: it ends within a page. SQLite would read zeros from there on, and say nothing.
+    """
     if not path.is_file():
         return False
     try:
         with path.open("rb") as file:
-            return file.read(len(MAGIC)) == MAGIC
+            header = file.read(len(MAGIC) + 2)
     except OSError:
         return False
+    if not header.startswith(MAGIC):
+        return False
+    page = int.from_bytes(header[len(MAGIC) :], "big")
+    if page and path.stat().st_size % (1 << 16 if page == 1 else page):
+        raise damaged(path)
+    return True
 
 
 def open_sqlite(path: Path, table: str | None) -> Database:

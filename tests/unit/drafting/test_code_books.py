@@ -409,3 +409,30 @@ def test_labels_in_the_file_itself_are_taken_over(tmp_path, suffix):
     assert "Sex of the person" in next(column.why for column in found.columns if column.name == "sex")
     made = api.release(path, Policy.from_text(found.text), rehearse=True)
     assert set(made.histogram["sex"].labels) <= {"male", "female", "*"}
+
+
+def test_labels_of_some_values_only(tmp_path):
+    """None of the others is lost: of few values, one is labelled; beside few amounts, three are; letters of Stata."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    rows = range(2000)
+    table = pd.DataFrame(
+        {
+            "sex": [9.0 if i % 50 == 0 else 1.0 + i % 2 for i in rows],
+            "rooms": [float((10, 20, 30, 97, 98, 99)[i % 6]) for i in rows],
+            "income": ["a" if i % 40 == 0 else float(7 * i % 3000) for i in rows],
+        }
+    )
+    labels = {
+        "sex": {1: "male", 9: "refused"},
+        "rooms": {97: "unknown", 98: "refused", 99: "none"},
+        "income": {"a": "refused"},
+    }
+    pyreadstat.write_dta(table, tmp_path / "x.dta", variable_value_labels=labels, missing_user_values={"income": ["a"]})
+    found = api.draft_policy(tmp_path / "x.dta", "-")
+    said = yaml.safe_load(found.text)["attributes"]
+    assert said["sex"]["domain"] == [1, 2, 9]
+    assert said["sex"]["labels"] == {"1": "male", "9": "refused"}
+    assert said["rooms"]["domain"] == [10, 20, 30, 97, 98, 99]
+    assert said["income"]["codes"] == {"a": "refused"}
+    made = api.release(tmp_path / "x.dta", Policy.from_text(found.text), rehearse=True)
+    assert "male" in made.histogram["sex"].labels or made.histogram["sex"].labels == ("*",)

@@ -63,6 +63,40 @@ def test_old_exchange_formats(tmp_path, suffix):
     assert columns == ["sex", "town", "age"]
 
 
+def test_kinds_of_missing_values_stay_apart(tmp_path):
+    """Stata's .a and .b among numbers; SPSS: one code, a short range, an open one."""
+    pyreadstat = pytest.importorskip("pyreadstat")
+    table = pd.DataFrame({"age": [30.0, 41.5, "a", "b", None]})
+    labels = {"age": {"a": "refused", "b": "does not apply"}}
+    pyreadstat.write_dta(
+        table, tmp_path / "x.dta", missing_user_values={"age": ["a", "b"]}, variable_value_labels=labels
+    )
+    read = open_source(tmp_path / "x.dta").count_by(["age"])["age"]
+    assert [read.labels[code] for code in read.codes].count(None) == 1
+    assert {read.labels[code] for code in read.codes} == {"30", "41.5", "a", "b", None}
+    assert file_labels(tmp_path / "x.dta").values == labels
+    ranges = {"sex": [9], "age": [{"lo": 97, "hi": 99}], "town": ["Ulm"], "job": [{"lo": 90, "hi": 1e300}]}
+    pyreadstat.write_sav(PEOPLE.assign(job=1.0), tmp_path / "x.sav", missing_ranges=ranges)
+    assert file_labels(tmp_path / "x.sav").missing == {
+        "sex": ("9",),
+        "age": ("97", "98", "99"),
+        "town": ("Ulm",),
+        "job": (),
+    }
+
+
+@pytest.mark.parametrize("kept", [0.4, 0.9])
+def test_a_transport_file_that_is_cut_short_is_refused(tmp_path, kept):
+    pyreadstat = pytest.importorskip("pyreadstat")
+    pyreadstat.write_xport(pd.DataFrame({"age": [float(i) for i in range(1000)]}), tmp_path / "x.xpt")
+    assert open_source(tmp_path / "x.xpt").count_by(["age"]).total == 1000
+    whole = (tmp_path / "x.xpt").read_bytes()
+    for size in {int(len(whole) * kept), int(len(whole) * kept) // 80 * 80}:
+        (tmp_path / "x.xpt").write_bytes(whole[:size])
+        with pytest.raises(DataError, match="cut short"):
+            open_source(tmp_path / "x.xpt")
+
+
 def write_workbook(path, sheets):
     pytest.importorskip("fastexcel")
     openpyxl = pytest.importorskip("openpyxl")
@@ -98,12 +132,21 @@ def test_no_cell_of_a_sheet_is_lost_because_others_are_of_another_kind(tmp_path)
     assert read["a"].to_pylist()[-1] == "none"
 
 
+def test_what_looks_missing_among_the_numbers_of_a_sheet_stays_there(tmp_path, capfd):
+    """The reader passes over n/a when it looks for a type, and warns of columns without values."""
+    write_sheet(tmp_path / "x.xlsx", [["a", "b", "none"], [1, 2.5, None], ["n/a", 3, None], [3, "n/a", None]])
+    read = read_program(tmp_path / "x.xlsx", None)
+    assert read.to_pydict() == {"a": ["1", "n/a", "3"], "b": ["2.5", "3", "n/a"], "none": [None] * 3}
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("rows", "code"),
     [
         ([["a", "a"], [1, 2]], "data-format"),
         ([["a", None], [1, 2]], "data-format"),
         ([["a"], [1], ["#DIV/0!"], [3]], "data-unreadable"),
+        ([["a", "b"], [1, 2], [None, None], [3, 4]], "data-format"),
     ],
 )
 def test_a_sheet_with_doubtful_names_or_cells_is_refused(tmp_path, rows, code):
@@ -181,6 +224,14 @@ def test_a_damaged_file_is_refused_in_one_line(tmp_path, suffix, start):
     path = tmp_path / f"people{suffix}"
     path.write_bytes(start)
     with pytest.raises(DataError, match="cannot be read as"):
+        open_source(path)
+
+
+@pytest.mark.parametrize("suffix", [".sav", ".dta", ".por", ".xlsx", ".orc", ".feather", ".duckdb"])
+def test_an_empty_file_is_called_empty(tmp_path, suffix):
+    path = tmp_path / f"people{suffix}"
+    path.touch()
+    with pytest.raises(DataError, match="is empty"):
         open_source(path)
 
 

@@ -118,6 +118,18 @@ def opened(request, tmp_path):
     return open_
 
 
+def test_a_database_that_ends_within_a_page_is_refused(tmp_path):
+    """SQLite itself reads zeros there, and says nothing."""
+    path = tmp_path / "people.db"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE people (town TEXT)")
+        database.executemany("INSERT INTO people VALUES (?)", [("Ulm",)] * 5000)
+    database.close()
+    path.write_bytes(path.read_bytes()[:-1000])
+    with pytest.raises(DataError, match="cut short"):
+        open_source(path)
+
+
 def test_values_of_several_types_in_one_column(opened):
     source = opened(
         "CREATE TABLE t (x)",
