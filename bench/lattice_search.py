@@ -23,7 +23,8 @@ from bench.measuring import Row, Spent, in_turns, main
 from bench.tables import ABSENT, census, load, table_folder
 from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Histogram
-from incrowd.recoding.search import Demand, Found, search
+from incrowd.recoding.demands import Demand
+from incrowd.recoding.search import Found, search
 from incrowd.theory.adversaries import Adversary, DirichletPrior
 from incrowd.theory.requirements import (
     BeliefRatio,

@@ -37,8 +37,9 @@ from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.hierarchy.tree import assemble, in_order
 from incrowd.histogram import Histogram
 from incrowd.recoding.boxes import Sets, Splits
+from incrowd.recoding.demands import Demand
 from incrowd.recoding.mondrian import Local, mondrian
-from incrowd.recoding.search import Demand, Found, generalize, search
+from incrowd.recoding.search import Found, generalize, search
 from incrowd.theory import requirements as needs
 from incrowd.theory import syntactic
 

@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from incrowd.comparison import Compared as Compared
     from incrowd.comparison.advice import Advised as Advised
     from incrowd.comparison.advice import Alternative as Alternative
+    from incrowd.comparison.look import Looked as Looked
     from incrowd.comparison.private_choice import PrivateChoice as PrivateChoice
-    from incrowd.comparison.tables import Looked as Looked
     from incrowd.drafting import Draft as Draft
     from incrowd.drafting import draft as draft_policy
     from incrowd.mechanisms.base import Concern as Concern
@@ -342,7 +342,7 @@ def make_keys(secret: str | Path, public: str | Path) -> str:
     What is returned is the public key's fingerprint.
     """
     from incrowd.core.files import require_absent, write_whole
-    from incrowd.releases.certificate import key_fingerprint, make_keys
+    from incrowd.core.signing import key_fingerprint, make_keys
 
     for path in (secret, public):
         require_absent(path, remedy="Choose another name.")

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from incrowd.comparison import Compared
     from incrowd.comparison.advice import Advised
     from incrowd.comparison.exploration import Exploration
+    from incrowd.comparison.look import Looked
     from incrowd.comparison.private_choice import PrivateChoice
-    from incrowd.comparison.tables import Looked
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
     from incrowd.mechanisms.sample.advice import Advice
@@ -48,7 +48,7 @@ def look_at(
         reading: how to read a table without a policy: `table`, `engine`, `delimiter` and so on, see
             `incrowd.sources.options.Options`. With a policy only `table`, `engine` and `most_cells`.
     """
-    from incrowd.comparison.tables import look_at
+    from incrowd.comparison.look import look_at
 
     def count(policy: Policy, attributes: Sequence[CodedAttribute]) -> Histogram:
         return count_table(data, policy, attributes, show_values=show_values, progress=_reading(progress), **reading)
@@ -92,7 +92,7 @@ def compare(
         reading: how to read a table, as for `look_at`.
     """
     from incrowd import comparison as comparing
-    from incrowd.comparison.tables import Looked
+    from incrowd.comparison.look import Looked
 
     tell = teller(progress)
     looked = thing

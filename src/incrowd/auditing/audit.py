@@ -258,9 +258,9 @@ def _check(
     unknown |= {name for s in suspects for name, _ in s.whom} - set(quasi)
     if unknown:
         raise ParameterError(
-            f"An adversary names {min(unknown)!r}, which is no column of the right kind.",
+            f"An adversary names {min(unknown)!r}, which is not a column of the right kind.",
             code="parameter-combination",
-            remedy="What she is 'knowing' are sensitive attributes; whom it is about ('for') quasi-identifiers tell.",
+            remedy="'knowing' names sensitive attributes, and 'for' names quasi-identifiers.",
         )
     if any(s.knowing and not ({s.about} if s.about else set(sensitive)) - set(s.knowing) for s in suspects):
         raise ParameterError(
@@ -340,6 +340,3 @@ def _without_exact(figures: dict[str, Any]) -> dict[str, Any]:
     for belief in figures["beliefs"]:
         belief.pop("exact")
     return figures
-
-
-__all__ = ["Audit", "SmallestGroup", "audit", "declare"]

@@ -22,7 +22,8 @@ from incrowd.auditing.suspects import Suspect
 from incrowd.core.errors import InternalError, ParameterError
 from incrowd.histogram import Histogram
 from incrowd.sources.observed import run_starts
-from incrowd.theory.beliefs import Adversary, BeliefAudit, DirichletPrior, Predicate, belief_ratio
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.beliefs import BeliefAudit, Predicate, belief_ratio
 from incrowd.theory.requirements import MOST_NEGATED, MOST_VALUES
 from incrowd.theory.syntactic import (
     Measure,

@@ -330,19 +330,3 @@ def zayatz(sizes: Integers, people: float) -> float:
     )
     likelihood = weight * np.exp(log)
     return float(likelihood[0] / likelihood.sum())
-
-
-__all__ = [
-    "SMALL",
-    "Population",
-    "PopulationUniques",
-    "Risk",
-    "Risks",
-    "SmallGroups",
-    "by_rate",
-    "by_table",
-    "by_weights",
-    "individual_risk",
-    "risks",
-    "zayatz",
-]

@@ -106,7 +106,7 @@ def _configure(conf: Sequence[str], engine: str | None) -> None:
         raise click.UsageError("--conf is for Spark: say which cluster reads the table (--engine).")
     pairs = [setting.partition("=") for setting in conf]
     if not all(mark for _, mark, _ in pairs):
-        raise click.UsageError("A setting of Spark's is written KEY=VALUE (--conf).")
+        raise click.UsageError("A Spark setting is written KEY=VALUE (--conf).")
     from incrowd import api
 
     api.configure_spark({key.strip(): value.strip() for key, _, value in pairs})

@@ -121,7 +121,7 @@ def _of_table(
     looked: Looked | None = None
     if counts is not None:
         if advice:
-            raise click.UsageError("Advice is about columns, which a file of counts has not: give DATA or a policy.")
+            raise click.UsageError("A file of counts has no columns to advise about: give DATA or a policy.")
         rows = api.read_counts(counts)
     else:
         require_data(data, reading)

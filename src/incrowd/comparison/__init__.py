@@ -24,8 +24,6 @@ from incrowd.core.numbers import as_given, number
 from incrowd.histogram import Histogram
 from incrowd.randomness import RandomSource
 
-__all__ = ["DELTA", "DIFFERENCES", "OBSERVED", "UNITS", "Compared", "Figure", "compare"]
-
 DIFFERENCES = (
     (
         "Adding or removing and replacing are different neighbours: a replacement is a removal and an addition, so"

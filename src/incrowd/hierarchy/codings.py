@@ -215,7 +215,7 @@ def _listed(spec: ListFile, kind: Kind, missing: set[str], base: Path, show_valu
             header, table, lines = table[0], table[1:], lines[1:]
             if header.count(spec.column) != 1:
                 raise origin.wrong(
-                    f"there is not exactly one column {spec.column}; there are {', '.join(header)}", line=1
+                    f"there must be exactly one column {spec.column}; there are {', '.join(header)}", line=1
                 )
             place = header.index(spec.column)
         for row, line in zip(table, lines, strict=True):

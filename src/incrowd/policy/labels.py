@@ -94,7 +94,7 @@ def unfit_labels(printed: Sequence[str], labels: Mapping[str, str], beside: Sequ
         beside: the names of what is published beside them.
     """
     known = set(printed)
-    findings: list[Finding] = [((code,), "is no value of the domain") for code in labels if code not in known]
+    findings: list[Finding] = [((code,), "is not a value of the domain") for code in labels if code not in known]
     seen: set[str] = set(beside)
     for code, name in zip(printed, names(printed, labels), strict=True):
         if name in seen:

@@ -208,7 +208,7 @@ class UtilityMeasure:
         exact: the measure; less is better.
         fast: what a search uses instead; None if it cannot minimise this.
         best, worst: where what is shown begins and ends.
-        shown: what a report shows in place of it.
+        kept: what a report shows in place of it, if not the measure itself.
     """
 
     name: str
@@ -218,10 +218,14 @@ class UtilityMeasure:
     fast: type[Cost] | None
     best: Extreme
     worst: Extreme
-    shown: Callable[[Comparison], float]
+    kept: Callable[[Comparison], float] | None = None
+
+    def shown(self, comparison: Comparison) -> float:
+        """What a report shows."""
+        return (self.kept or self.exact)(comparison)
 
 
-def _constant(value: float) -> Extreme:
+def _at(value: float) -> Extreme:
     return lambda _: value
 
 
@@ -229,75 +233,18 @@ MEASURES: Mapping[str, UtilityMeasure] = {
     measure.name: measure
     for measure in (
         UtilityMeasure(
-            "loss",
-            "information kept",
-            "share",
-            exact=utility.loss,
-            fast=Loss,
-            best=_constant(1.0),
-            worst=_constant(0.0),
-            shown=utility.information_kept,
+            "loss", "information kept", "share", utility.loss, Loss, _at(1.0), _at(0.0), utility.information_kept
         ),
         UtilityMeasure(
-            "entropy",
-            "entropy lost",
-            "share",
-            exact=utility.nonuniform_entropy,
-            fast=NonuniformEntropy,
-            best=_constant(0.0),
-            worst=_constant(1.0),
-            shown=utility.nonuniform_entropy,
+            "entropy", "entropy lost", "share", utility.nonuniform_entropy, NonuniformEntropy, _at(0.0), _at(1.0)
         ),
         UtilityMeasure(
-            "discernibility",
-            "discernibility",
-            "number",
-            exact=utility.discernibility,
-            fast=Discernibility,
-            best=lambda records: records,
-            worst=lambda records: records**2,
-            shown=utility.discernibility,
+            "discernibility", "discernibility", "number", utility.discernibility, Discernibility, float, lambda n: n**2
         ),
-        UtilityMeasure(
-            "class_size",
-            "average crowd",
-            "records",
-            exact=utility.average_class_size,
-            fast=ClassSize,
-            best=_constant(1),
-            worst=lambda records: records,
-            shown=utility.average_class_size,
-        ),
-        UtilityMeasure(
-            "divergence",
-            "KL divergence",
-            "bits",
-            exact=utility.kl_divergence,
-            fast=Divergence,
-            best=_constant(0),
-            worst=_constant(math.inf),
-            shown=utility.kl_divergence,
-        ),
-        UtilityMeasure(
-            "pmse",
-            "pMSE",
-            "number",
-            exact=utility.pmse,
-            fast=None,
-            best=_constant(0),
-            worst=_constant(0.25),
-            shown=utility.pmse,
-        ),
-        UtilityMeasure(
-            "query_error",
-            "query error",
-            "share",
-            exact=utility.query_error,
-            fast=QueryError,
-            best=_constant(0.0),
-            worst=_constant(math.inf),
-            shown=utility.query_error,
-        ),
+        UtilityMeasure("class_size", "average crowd", "records", utility.average_class_size, ClassSize, _at(1), float),
+        UtilityMeasure("divergence", "KL divergence", "bits", utility.kl_divergence, Divergence, _at(0), _at(math.inf)),
+        UtilityMeasure("pmse", "pMSE", "number", utility.pmse, None, _at(0), _at(0.25)),
+        UtilityMeasure("query_error", "query error", "share", utility.query_error, QueryError, _at(0.0), _at(math.inf)),
     )
 }
 """All of them, in the order of the report."""

@@ -24,8 +24,6 @@ from incrowd.recoding.lattice import Node
 from incrowd.recoding.neighbours import wander
 from incrowd.recoding.task import Best, Generalized, Task
 
-__all__ = ["Demand", "Every", "Found", "Generalized", "generalize", "search"]
-
 Progress = Callable[[float], None]
 
 DESCENDED = 5_000_000

@@ -13,35 +13,7 @@ from importlib import metadata
 from typing import Any
 
 from incrowd._version import __version__
-from incrowd.core.signing import (
-    canonical,
-    file_sha256,
-    is_sealed,
-    key_fingerprint,
-    load_secret_key,
-    make_keys,
-    seal,
-    sha256,
-    sign,
-    signer,
-    to_bytes,
-)
-
-__all__ = [
-    "canonical",
-    "digest_without",
-    "file_sha256",
-    "is_sealed",
-    "key_fingerprint",
-    "load_secret_key",
-    "make_keys",
-    "seal",
-    "sha256",
-    "sign",
-    "signer",
-    "software",
-    "to_bytes",
-]
+from incrowd.core.signing import canonical, sha256
 
 _SOFTWARE = ("numpy", "cryptography", "duckdb", "pyarrow")
 

@@ -115,10 +115,10 @@ def release_copies(
     They are one plan: the ledger counts what they spend together, and all of them appear or none. `warn` is called with
     what had better be changed, before anything is charged or drawn; each release has these `concerns`, too.
     """
+    from incrowd.core.signing import load_secret_key
     from incrowd.hierarchy import codings
     from incrowd.mechanisms.registry import mechanism_named
     from incrowd.randomness import RandomSource
-    from incrowd.releases.certificate import load_secret_key
     from incrowd.releases.folders import require_free, staged, writing
     from incrowd.releases.purse import Purse
     from incrowd.releases.release import signed, write_around
@@ -195,7 +195,7 @@ class Work(Protocol):
 
 def _digest(made: Sequence[Release]) -> str:
     """That of the certificate, or of all."""
-    from incrowd.releases.certificate import sha256
+    from incrowd.core.signing import sha256
 
     digests = [one.certified.digest for one in made]
     return digests[0] if len(digests) == 1 else sha256(" ".join(digests).encode())
@@ -219,7 +219,7 @@ def _require_possible(
     require_countable(plan)
     require_copies(copies)
     if write_with not in ("driver", "executors"):
-        raise ParameterError("Either the driver or the executors write a table.", code="parameter-range")
+        raise ParameterError("write_with must be 'driver' or 'executors'.", code="parameter-range")
     if write_with == "executors":
         from incrowd.releases.executors import require_possible
 

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
 
+from incrowd.core import signing
 from incrowd.core.display import Picture, Showable, Shown, ShownTable
 from incrowd.core.errors import InputError, InternalError
 from incrowd.histogram import Column, Histogram
@@ -264,13 +265,13 @@ def certify(
         "randomness": bits.kind,
         "created": dt.datetime.now(dt.UTC).date().isoformat(),
     }
-    certificate = mechanism_named(statement.mechanism.name).certificate.read(certificates.seal(stated))
+    certificate = mechanism_named(statement.mechanism.name).certificate.read(signing.seal(stated))
     stated["files"][file_name(DESCRIPTION, void)] = _digested(described(certificate))
     digest = certificates.digest_without(name, stated)
     page = report(digest)
     stated["files"][name] = _digested(page)
     named = {of: StatedFile(**entry) for of, entry in stated["files"].items()}
-    whole = certificate.model_copy(update={"files": named, "digest": certificates.seal(stated)["digest"]})
+    whole = certificate.model_copy(update={"files": named, "digest": signing.seal(stated)["digest"]})
     return Certified(whole, page, digest)
 
 
@@ -283,12 +284,12 @@ class Certified(NamedTuple):
 
 
 def _digested(content: bytes) -> dict[str, Any]:
-    return {"sha256": certificates.sha256(content), "bytes": len(content)}
+    return {"sha256": signing.sha256(content), "bytes": len(content)}
 
 
 def signed(certificate: AnyCertificate, key: Ed25519PrivateKey | None) -> AnyCertificate:
     """The certificate with a signature by this key, if there is one."""
-    return certificate if key is None else certificate.read(certificates.sign(certificate.document(), key))
+    return certificate if key is None else certificate.read(signing.sign(certificate.document(), key))
 
 
 class FileDigest(io.RawIOBase):
@@ -318,7 +319,7 @@ class FileDigest(io.RawIOBase):
 
 def measured(path: Path) -> dict[str, Any]:
     """The digest and size of a file."""
-    return {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
+    return {"sha256": signing.file_sha256(path), "bytes": path.stat().st_size}
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -343,7 +344,7 @@ def write_around(release: Release, public: Path, internal: Path, at: Path) -> No
     """All files but the table and those beside it; the internal folder will be found `at` another place."""
     text = release.policy.relocated(at).to_yaml()
     note = mechanism_named(release.certified.mechanism.name).policy_note
-    certificate = certificates.to_bytes(release.certificate)
+    certificate = signing.to_bytes(release.certificate)
     for folder, files in (
         (internal, {POLICY: f"{note}{text}".encode(), **release.internal}),
         (public, {REPORT: release.report, DESCRIPTION: described(release.certified), CERTIFICATE: certificate}),

@@ -38,8 +38,6 @@ from incrowd.releases.pipeline import count_table, read_policy, release
 from incrowd.releases.release import Release
 from incrowd.sources import Progress, SourceColumn
 
-__all__ = ["StreamSampler"]
-
 _CHUNK = 100_000
 
 

@@ -346,7 +346,7 @@ def before_publishing(
                 "mostly-unused",
                 column.name,
                 f"{column.name} declares {values:,} values, of which {there:,} occur. Every one of them could be a "
-                "person's, so they are reckoned with: declare fewer, or group them with a hierarchy.",
+                "person's, so they count: declare fewer, or group them with a hierarchy.",
             )
     yield from mechanism.concerns(settings, whole)
 

@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from incrowd.core import signing
 from incrowd.core.bits import DerivedBits
 from incrowd.core.display import Showable, Shown, ShownTable
 from incrowd.core.errors import IncrowdError, InputError, InternalError, MissingLibraryError
@@ -137,8 +138,8 @@ def _examine(
 ) -> tuple[Verification, AnyCertificate | None, Published | None]:
     """Every check, and what they were made of."""
     written, document = read_certificate(folder)
-    trusted = None if public_key is None else certificates.key_fingerprint(public_key)
-    signed_by = certificates.signer(document)
+    trusted = None if public_key is None else signing.key_fingerprint(public_key)
+    signed_by = signing.signer(document)
     certificate, closed = _closed(document)
     checks = [_sealed(written, document), *closed]
     checks.extend(_signed("signature" in document, signed_by, trusted))
@@ -273,7 +274,7 @@ def _refuse(constant: str) -> NoReturn:
 
 def _sealed(written: bytes, document: Mapping[str, Any]) -> Check:
     """Byte for byte the canonical form: nothing said twice, nothing between the lines."""
-    whole = written == certificates.to_bytes(document) and certificates.is_sealed(document)
+    whole = written == signing.to_bytes(document) and signing.is_sealed(document)
     return Check("the certificate's own digest", whole, "it was changed")
 
 
@@ -300,7 +301,7 @@ def _promise(certificate: AnyCertificate) -> Iterator[Check]:
     """The policy is the one digested, and the promise follows from it."""
     yield Check(
         "the policy is the one digested",
-        certificates.sha256(certificates.canonical(certificate.policy)) == certificate.policy_digest,
+        signing.sha256(signing.canonical(certificate.policy)) == certificate.policy_digest,
         "its digest differs",
     )
     yield Check("the policy is one, and says nothing else", _is_policy(certificate), "it is none, or says more")
@@ -379,7 +380,7 @@ def _files(folder: Path, certificate: AnyCertificate) -> Iterator[Check]:
         if not _is(path, stat.S_ISREG):
             yield Check(f"{name} is the file certified", holds=False, detail="it is missing or not an ordinary file")
             continue
-        same = path.stat().st_size == stated[name].bytes and (certificates.file_sha256(path) == stated[name].sha256)
+        same = path.stat().st_size == stated[name].bytes and (signing.file_sha256(path) == stated[name].sha256)
         yield Check(f"{name} is the file certified", same, "its digest or size differs")
     extra = {p.name for p in folder.iterdir()} - {*tops, file_name(CERTIFICATE, void)}
     extra |= {p.name for top in tops - wanted for p in (folder / top).iterdir() if f"{top}/{p.name}" not in wanted}

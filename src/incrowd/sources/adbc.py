@@ -154,7 +154,7 @@ def _batches(connection: Any, statement: str) -> Iterator[pa.RecordBatch]:
             raise DataError(
                 "The database does not let this user read the table.",
                 code="data-unreadable",
-                remedy="Have the right to read it (SELECT) granted.",
+                remedy="Ask for the right to read it (SELECT).",
             ) from None
         raise DataError(
             "The database could not answer to the end.",

@@ -69,7 +69,7 @@ def people_in_groups(
     """
     if not whose or {*quasi} & {*whose} or len({*whose}) < len(whose):
         raise ParameterError(
-            "The columns that say whose a row is are others than the quasi-identifiers, each named once.",
+            "The columns that say whose a row is must not be quasi-identifiers, and each must be named once.",
             code="parameter-combination",
         )
     table = fetching(source)

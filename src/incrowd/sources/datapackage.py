@@ -101,7 +101,7 @@ def _resources(package: Path) -> Iterator[dict[str, Any]]:
                 yield {**one, "fields": schema["fields"]}
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, OSError):
         raise _wrong(
-            package, "it is no Data Package", "Mend it, or put it elsewhere and name the table itself."
+            package, "it is not a Data Package", "Correct it, or put it elsewhere and name the table itself."
         ) from None
 
 

@@ -202,11 +202,11 @@ def first_lines(path: Path, options: Options, most: int = 8) -> tuple[str, str, 
     """The encoding and the delimiter of a text file, and its first lines as they would be cut into fields.
 
     Raises:
-        DataError: it is no text, or not in this encoding.
+        DataError: it is not text, or not in this encoding.
     """
     content, compression = recognise_file(path)
     if content == "parquet":
-        raise DataError(f"{path} is a Parquet file.", code="data-format", remedy="It says itself how it is read.")
+        raise DataError(f"{path} is a Parquet file.", code="data-format", remedy="Leave out how it would be read.")
     head = read_head(path, compression)
     text, encoding = decode_head(path, head, options.encoding)
     delimiter = options.delimiter or _delimiter(path, text, options.quote, len(head) <= HEAD_BYTES)

@@ -593,7 +593,7 @@ def _translated(error: Exception) -> IncrowdError:
             "Use the same line end throughout the file.",
         )
     if "JSON" in text:
-        return data_error(f"A line is no JSON object of the right form{where}.", "data-malformed", "Correct the line.")
+        return data_error(f"A line is not a well-formed JSON object{where}.", "data-malformed", "Correct the line.")
     if isinstance(error, _MISTAKES):
         return InternalError(f"The engine refused a query ({type(error).__name__}).")
     return data_error("The table is damaged or cannot be read to its end.", "data-unreadable", "Get a complete copy.")

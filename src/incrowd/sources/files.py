@@ -274,7 +274,7 @@ def recognise_file(path: Path) -> tuple[str, str | None]:
         )
     content = "parquet" if start.startswith(b"PAR1") else named if named in {"text", "jsonl"} else "text"
     if named is not None and named != content:
-        raise _not_as_named(path, f"is {_NAMES[content]}" if content == "parquet" else "is no Parquet file")
+        raise _not_as_named(path, f"is {_NAMES[content]}" if content == "parquet" else "is not a Parquet file")
     if named is None and suffix in {".json", ".xml", ".yaml", ".yml", ".html"}:
         raise DataError(
             f"{path} is of a kind that is not read ({suffix}).",
@@ -303,7 +303,9 @@ def _first_bytes(path: Path) -> bytes:
                 remedy=f"Name the files in it, with a pattern such as {path}/*.parquet.",
             )
         if not stat.S_ISREG(mode):
-            raise DataError(f"{path} is no ordinary file.", code="data-unreadable", remedy="Save the table as a file.")
+            raise DataError(
+                f"{path} is not a regular file.", code="data-unreadable", remedy="Save the table as a file."
+            )
         with path.open("rb") as file:
             start = file.read(64)
     except FileNotFoundError:

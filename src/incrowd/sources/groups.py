@@ -104,7 +104,7 @@ def _values(column: Column, kind: str) -> pa.Array:
             labels = [None if label is None else float(label) for label in column.labels]
         except ValueError:
             raise DataError(
-                f"The engine printed a value of the column {column.name!r} as no number, though it is one of numbers.",
+                f"The engine printed a value of the column {column.name!r}, which holds numbers, that is not a number.",
                 code="data-unreadable",
                 remedy="The engine must print numbers as Python reads them.",
             ) from None

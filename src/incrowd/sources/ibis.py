@@ -157,5 +157,5 @@ def _batches(expression: Any) -> Iterable[pa.RecordBatch]:
         raise DataError(
             "The warehouse could not answer to the end.",
             code="data-unreadable",
-            remedy="Ask it for the same table without incrowd; look into its log.",
+            remedy="Read the same table without incrowd, and look into its log.",
         ) from None

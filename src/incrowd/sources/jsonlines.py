@@ -80,7 +80,7 @@ def _objects(path: Path, compression: str | None) -> list[dict[str, object]]:
             record = None
         if not isinstance(record, dict):
             raise DataError(
-                f"Line {number} of {path} is no JSON object.",
+                f"Line {number} of {path} is not a JSON object.",
                 code="data-malformed",
                 remedy="Put one object on each line.",
             )

@@ -47,6 +47,6 @@ def _unknown(unknown: list[str], names: Sequence[str]) -> DataError:
     return DataError(
         f"The table has no column {', '.join(hints)}.",
         code="column-unknown",
-        remedy="Names must be equal to the letter. The first line of a text file must hold them.",
+        remedy="Names must match exactly. The first line of a text file must hold them.",
         details={"columns": unknown},
     )

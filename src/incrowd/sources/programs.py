@@ -227,7 +227,7 @@ def _read_sheet(path: Path, table: str | None) -> pa.Table:
         raise DataError(
             f"Sheet {name!r} has errors in {count(len(failed.errors), 'cell', 'cells')}.",
             code="data-unreadable",
-            remedy="Mend cells like #DIV/0! and #N/A, or empty them.",
+            remedy="Correct cells like #DIV/0! and #N/A, or empty them.",
         )
     blank = reduce(pc.and_, [column.is_null() for column in rows.columns]).true_count
     if blank and len(names) > 1:

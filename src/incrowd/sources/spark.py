@@ -54,7 +54,7 @@ _SHOWN_VALUES = 5
 # eight columns, this takes 0.86 of the processor time where 20 thousand different ones are estimated, about the same
 # where it is 90 thousand, and 1.8 times as much where it is 320 thousand.
 _DIFFERENT = 4
-# Up to how many values, in one list and in all lists together, comparing one after the other is no dearer than a join.
+# Up to how many values, in one list and in all lists together, comparing one after the other costs no more than a join.
 # Processor time of driver and executors, for three million rows of texts: one column, compared and joined, 0.5 s and
 # 0.7 s for 8 values, 0.5 s and 0.5 s for 16, 0.7 s and 0.5 s for 32, 1.1 s and 0.5 s for 64; four columns, 1.2 s and
 # 1.5 s for 8 values each, 1.4 s and 1.3 s for 12, 1.7 s and 1.5 s for 16. From about a hundred comparisons on, Java

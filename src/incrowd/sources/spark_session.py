@@ -115,7 +115,7 @@ def _session(engine: str) -> tuple[SparkSession, bool]:
 
     if not re.fullmatch(_ENGINES, engine):
         raise ParameterError(
-            "This is no engine that is known.",
+            "This engine is not known.",
             code="parameter-range",
             remedy="Write spark://host:port, local[2], yarn, k8s://…, sc://host:port (Spark Connect), or spark for the "
             "session that is running or Spark's own settings.",

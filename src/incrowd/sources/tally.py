@@ -65,7 +65,7 @@ def require_all(counted: int, expected: int | None) -> None:
         raise DataError(
             f"The table does not add up: {counted:,} records were read, but it holds {expected:,}.",
             code="records-differ",
-            remedy="See that nobody writes to it meanwhile. In a text file, look for mixed line ends and for quotes in "
+            remedy="Let nobody write to it meanwhile. In a text file, look for mixed line ends and for quotes in "
             "the wrong places; or save the table as Parquet.",
             details={"read": counted, "held": expected},
         )

@@ -59,12 +59,12 @@ class Folders:
             base: the first of the folders, if not given.
         """
         if not name.strip() or "\x00" in name or "://" in name:
-            raise InputError("This is no name of a file.", code="path-outside", remedy="Choose a file by its path.")
+            raise InputError("This is not a file name.", code="path-outside", remedy="Choose a file by its path.")
         try:
             path = ((base or self.roots[0]) / name).resolve()
             path.exists()  # refuses a name that is too long
         except (OSError, RuntimeError, ValueError):
-            raise InputError("This is no name of a file.", code="path-outside", remedy="Choose a file.") from None
+            raise InputError("This is not a file name.", code="path-outside", remedy="Choose a file.") from None
         if not self._holds(path):
             raise InputError(
                 "This path leads out of the folders that the studio was given.",

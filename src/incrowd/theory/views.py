@@ -5,7 +5,7 @@ choices in between, each with parameters that are fixed. *Which* columns a view 
 before. docs/proofs.md (Views) proves that the composition of the steps' profiles covers that.
 
 - Crowds: every view thins the full table afresh, and the one-way tables beside views of several columns have discrete
-  Laplace noise: crowds of single values would be the dearer of the two, and hide more. Step by step, V copies of one
+  Laplace noise: crowds of single values would cost more, and hide more. Step by step, V copies of one
   crowd's exact profile, d pure ones, and a choice's bounded range for each choice, composed in whole numbers
   (`Composition`).
 - Noise: discrete Gaussian counts and choices, whose costs in zCDP add up.

@@ -8,7 +8,7 @@ from incrowd import api
 from incrowd.auditing.suspects import DEFAULT, read_adversary
 from incrowd.auditing.tables import columns_meant, domains_meant
 from incrowd.core.errors import GuaranteeError, InputError, ParameterError
-from incrowd.theory.beliefs import Adversary, DirichletPrior
+from incrowd.theory.adversaries import Adversary, DirichletPrior
 
 LABELS, TOTALS = ("flu", "cancer"), (3, 5)
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from incrowd.core.errors import PolicyError
+from incrowd.core.signing import to_bytes
 from incrowd.hierarchy import codings
 from incrowd.mechanisms.certificate import Certificate
 from incrowd.mechanisms.declared import are_levels, held_columns, tree_above
 from incrowd.policy import Policy
-from incrowd.releases.certificate import to_bytes
 
 POLICY = """
 incrowd: 1

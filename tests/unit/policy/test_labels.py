@@ -65,7 +65,7 @@ def test_codes_come_behind_the_domain_and_stay_what_they_are():
 @pytest.mark.parametrize(
     ("written", "place", "says"),
     [
-        ("x: {type: integer, domain: [1, 2], labels: {1: a, 3: c}}", "labels.3", "no value of the domain"),
+        ("x: {type: integer, domain: [1, 2], labels: {1: a, 3: c}}", "labels.3", "not a value of the domain"),
         ("x: {type: integer, labels: {1: a, 2: a}}", "labels.2", "same name"),
         ("x: {type: integer, domain: [1, 2], labels: {1: '2'}}", "labels", "same name"),
         ("x: {type: integer, labels: {1: a, 01: b}}", "labels.01", "already"),

@@ -13,9 +13,9 @@ from incrowd.histogram import Column, Histogram
 from incrowd.recoding import search as module
 from incrowd.recoding.apart import Concerned
 from incrowd.recoding.boxes import Sets
-from incrowd.recoding.demands import groups_of
+from incrowd.recoding.demands import Demand, groups_of
 from incrowd.recoding.mondrian import mondrian
-from incrowd.recoding.search import Demand, generalize, search
+from incrowd.recoding.search import generalize, search
 from incrowd.theory.adversaries import Adversary
 from incrowd.theory.requirements import BeliefRatio, DistinctDiversity, KAnonymity, TCloseness
 

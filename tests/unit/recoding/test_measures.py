@@ -14,8 +14,9 @@ from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.generalization.measures import MINIMISED
 from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.recoding.demands import Demand
 from incrowd.recoding.measures import MEASURES
-from incrowd.recoding.search import Demand, search
+from incrowd.recoding.search import search
 from incrowd.recoding.task import Task
 from incrowd.recoding.utility import Comparison
 from incrowd.theory.requirements import KAnonymity

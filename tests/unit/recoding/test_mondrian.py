@@ -13,9 +13,10 @@ from incrowd.domain import Categories, Coding, Recode
 from incrowd.hierarchy import CodedAttribute, Hierarchy
 from incrowd.histogram import Column, Histogram
 from incrowd.recoding.boxes import Sets
+from incrowd.recoding.demands import Demand
 from incrowd.recoding.mapping import read_tree
 from incrowd.recoding.mondrian import mondrian as local_recoding
-from incrowd.recoding.search import Demand, search
+from incrowd.recoding.search import search
 from incrowd.theory.adversaries import Adversary
 from incrowd.theory.requirements import (
     BeliefRatio,

@@ -18,8 +18,9 @@ from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.generalization.measures import MINIMISED
 from incrowd.recoding import search as module
 from incrowd.recoding import utility
+from incrowd.recoding.demands import Demand
 from incrowd.recoding.measures import MEASURES
-from incrowd.recoding.search import Demand, generalize, search
+from incrowd.recoding.search import generalize, search
 from incrowd.recoding.utility import Comparison
 from incrowd.theory.adversaries import Adversary
 from incrowd.theory.requirements import (

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import incrowd
+from incrowd.core import signing
 from incrowd.core.errors import InputError, MissingLibraryError
 from incrowd.releases import certificate as certificates
 
@@ -117,8 +118,8 @@ def test_a_file_that_is_written_otherwise_is_invalid_or_taken_on_trust(tmp_path,
         with zipfile.ZipFile(path, "a") as archive:
             archive.comment = b"what nobody is to know"
     document = json.loads((folder / "certificate.json").read_bytes())
-    document["files"][path.name] = {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
-    (folder / "certificate.json").write_bytes(certificates.to_bytes(certificates.seal(document)))
+    document["files"][path.name] = {"sha256": signing.file_sha256(path), "bytes": path.stat().st_size}
+    (folder / "certificate.json").write_bytes(signing.to_bytes(signing.seal(document)))
     if not same_versions:
         monkeypatch.setattr(certificates, "_SOFTWARE", ("numpy", "cryptography", "duckdb"))
     found = incrowd.verify(folder)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from incrowd import Policy, api
-from incrowd.releases import certificate as certificates
+from incrowd.core import signing
 
 ATTRIBUTES = """
 incrowd: 1
@@ -80,6 +80,6 @@ def test_other_labels_in_the_certificate_are_found(people, folder):
     said = json.dumps(certificate)
     assert '["man", "woman"]' in said
     forged = json.loads(said.replace('["man", "woman"]', '["man", "Jane Doe"]'))
-    path.write_bytes(certificates.to_bytes(certificates.seal(forged)))
+    path.write_bytes(signing.to_bytes(signing.seal(forged)))
     failed = [check.name for check in api.verify(folder / "out").checks if not check.holds]
     assert "the labels are the policy's at the stated levels, where it lists them" in failed

@@ -16,11 +16,11 @@ import pytest
 
 import incrowd
 from incrowd import api
+from incrowd.core import signing
 from incrowd.core.errors import BudgetError, GuaranteeError, InputError, InternalError, PolicyError
 from incrowd.mechanisms.tables import write_table
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.releases import certificate as certificates
 from incrowd.releases import driver
 from incrowd.releases import release as release_module
 from incrowd.releases.folders import staged, writing
@@ -100,7 +100,7 @@ def test_the_certificate_says_what_is_promised_and_nothing_read_off_the_data(peo
     assert certificate["policy_digest"] == policy.digest()
     assert certificate["randomness"] == RandomSource().kind
     text = (tmp_path / "out" / "certificate.json").read_bytes()
-    assert text == certificates.to_bytes(certificate)  # canonical, byte for byte
+    assert text == signing.to_bytes(certificate)  # canonical, byte for byte
     for name in ("certificate.json", "report.html"):
         content = re.sub(r"<[^>]*>", " ", (tmp_path / "out" / name).read_text(encoding="utf-8"))
         for secret in (str(ROWS), f"{ROWS:,}", "person 1"):
@@ -200,13 +200,13 @@ def rewrite(folder, change, *, reseal=False):
     path = folder / "certificate.json"
     content = json.loads(path.read_bytes())
     change(content)
-    path.write_bytes(certificates.to_bytes(certificates.seal(content) if reseal else content))
+    path.write_bytes(signing.to_bytes(signing.seal(content) if reseal else content))
 
 
 def refile(content, folder):
     """Make the certificate's digest of the table fit what is there."""
     path = folder / "release.parquet"
-    content["files"][path.name] = {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
+    content["files"][path.name] = {"sha256": signing.file_sha256(path), "bytes": path.stat().st_size}
 
 
 def test_a_changed_cell_is_found(folder):
@@ -249,7 +249,7 @@ TOGETHER = "the policy's parameters go together"
 
 def forged_policy(content, **release):
     content["policy"]["release"].update(release)
-    content["policy_digest"] = certificates.sha256(certificates.canonical(content["policy"]))
+    content["policy_digest"] = signing.sha256(signing.canonical(content["policy"]))
 
 
 def negative_selection(content):
@@ -318,7 +318,7 @@ def test_a_certificate_has_no_fields_of_somebodys_own(folder, change):
     content = json.loads((folder / "certificate.json").read_bytes())
     change(content)
     signature = {"signature": content["signature"]} if "signature" in content else {}
-    (folder / "certificate.json").write_bytes(certificates.to_bytes(certificates.seal(content) | signature))
+    (folder / "certificate.json").write_bytes(signing.to_bytes(signing.seal(content) | signature))
     assert "the certificate has the fields of a certificate" in failing(folder)
 
 
@@ -445,8 +445,8 @@ def test_signed_and_checked(people, policy, tmp_path):
     assert failing(tmp_path / "out", tmp_path / "b.public.pem") == {"the signature is by the key given"}
     rewrite(tmp_path / "out", lambda c: c["promise"].update(in_words="trust me"))
     content = json.loads((tmp_path / "out" / "certificate.json").read_bytes())
-    resealed = {**certificates.seal(content), "signature": content["signature"]}
-    (tmp_path / "out" / "certificate.json").write_bytes(certificates.to_bytes(resealed))
+    resealed = {**signing.seal(content), "signature": content["signature"]}
+    (tmp_path / "out" / "certificate.json").write_bytes(signing.to_bytes(resealed))
     assert "the signature is by the key that it names" in failing(tmp_path / "out", tmp_path / "a.public.pem")
 
 

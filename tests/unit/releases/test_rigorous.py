@@ -77,12 +77,12 @@ def test_the_command_says_so_and_json_too(tmp_path):
 
 def test_a_certificate_that_fails_otherwise_is_not_enclosed(tmp_path, monkeypatch):
     """Hostile numbers could take hours; nothing is computed from parameters that the other checks refuse."""
-    from incrowd.releases import certificate as certificates
+    from incrowd.core import signing
     from incrowd.releases import verify
 
     certificate = released(CROWD, tmp_path / "out")
     certificate["mechanism"]["k"] = 10**30
-    (tmp_path / "out" / "certificate.json").write_bytes(certificates.to_bytes(certificates.seal(certificate)))
+    (tmp_path / "out" / "certificate.json").write_bytes(signing.to_bytes(signing.seal(certificate)))
     monkeypatch.setattr(verify, "enclosed", lambda _: pytest.fail("it was enclosed"))
     assert not api.verify(tmp_path / "out", rigorous=True).valid
 

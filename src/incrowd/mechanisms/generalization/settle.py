@@ -169,7 +169,7 @@ def settle(
     """Everything but the levels that are left open."""
     if copies > 1:
         raise PolicyError(
-            "A generalized table is made without any chance: a second one would be the same.",
+            "A generalized table is made without randomness: a second one would be the same.",
             code="parameter-combination",
             remedy="Make one release. Promises of this kind about several releases do not add up.",
         )

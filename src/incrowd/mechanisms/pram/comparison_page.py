@@ -18,7 +18,8 @@ from incrowd.mechanisms.pram.estimate import can_be_undone, columns_of, of_sampl
 from incrowd.mechanisms.pram.inversion import Floats, invert, likeliest
 from incrowd.mechanisms.pram.settle import PramSettled
 from incrowd.recoding import utility
-from incrowd.recoding.search import Demand, generalize, search
+from incrowd.recoding.demands import Demand
+from incrowd.recoding.search import generalize, search
 from incrowd.recoding.utility import SANITY, Comparison
 from incrowd.reports.page import Content, Fact, PageSection, heading, label, markup, paragraph, table
 from incrowd.theory.requirements import KAnonymity

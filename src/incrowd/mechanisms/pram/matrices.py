@@ -48,7 +48,7 @@ def _read(spec: MatrixFile, base: Path, labels: Sequence[str | None] | None) -> 
     for row, line in zip(table, lines, strict=True):
         entries = [_number(entry) for entry in row]
         if any(entry is None for entry in entries):
-            raise origin.wrong("an entry is no probability", line=line)
+            raise origin.wrong("an entry is not a probability", line=line)
         rows.append(tuple(entry for entry in entries if entry is not None))
     for place, text in unfit_rows(rows):
         raise origin.wrong(text, line=lines[int(place[0])] if place else None)

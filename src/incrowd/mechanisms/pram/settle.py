@@ -419,7 +419,7 @@ def decided(settings: PramSettled, records: int) -> PramSettled:
         raise DataError(
             f"A sample of {declared:,} people at this rate would have many more records than the table.",
             code="parameter-combination",
-            remedy="Correct 'records' or 'beta': the table is no such sample.",
+            remedy="Correct 'records' or 'beta': the table is not such a sample.",
         )
     return replace(_decide(settings, declared or records), records=records)
 

@@ -27,7 +27,7 @@ from incrowd.theory import crowd
 from incrowd.theory._groups import float_above
 from incrowd.theory.views import LaplaceStep
 
-LARGEST_EPSILON, SMALLEST_BETA = 100.0, 2.0**-64
+SMALLEST_BETA = 2.0**-64
 _FEWEST_OF = 20  # one of so many sampled records, at least, should be in a crowd that is published
 _FORETOLD = 1 << 17  # cells; to recode many more would take long beside the release itself
 
@@ -162,9 +162,9 @@ def solve(release: SampledCrowd, persons: Persons | None = None) -> CrowdSetting
         GuaranteeError: k and β are given and do not keep the promise.
         UnreachableError: no k or β does.
     """
-    if release.epsilon > LARGEST_EPSILON or (release.beta is not None and release.beta < SMALLEST_BETA):
+    if release.epsilon > promises.LARGEST_EPSILON or (release.beta is not None and release.beta < SMALLEST_BETA):
         raise ParameterError(
-            f"epsilon must be {as_given(LARGEST_EPSILON)} at most (beyond, nothing is promised), and beta "
+            f"epsilon must be {as_given(promises.LARGEST_EPSILON)} at most (beyond, nothing is promised), and beta "
             "2**-64 at least.",
             code="parameter-range",
         )

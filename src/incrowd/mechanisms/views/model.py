@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -153,8 +153,3 @@ def refined(table: Array, m: Measurement) -> Array:
     """A table by the codes of a measurement, repeated for all base codes."""
     finest = table.shape == tuple(map(len, m.recodes))
     return table if finest else table[np.ix_(*m.recodes)]
-
-
-def errors(model: Model, truth: Iterable[tuple[Columns, Array]]) -> list[float]:
-    """How many people would have to change their cell for the model to be right, doubled, for each table of counts."""
-    return [float(np.abs(counts - model.marginal(columns)).sum()) for columns, counts in truth]

@@ -116,7 +116,7 @@ class View:
             raise ValueError("the cells of a view come in another order")
         values = table[count].to_numpy()
         if values.dtype != np.int64 or np.any(np.abs(values) > LARGEST_COUNT):
-            raise ValueError("the counts of a view are no whole numbers")
+            raise ValueError("the counts of a view are not whole numbers")
         counts = np.zeros(shape, dtype=np.int64)
         counts.ravel()[cells] = values
         view = cls(tuple(columns), tuple(places), tuple(levels), tuple(recodes), step, counts)

@@ -30,7 +30,8 @@ from incrowd.recoding.utility import Comparison, kl_divergence, query_error
 from incrowd.reports.page import figure, paragraph, table
 from incrowd.reports.svg import Axis, Line, line_chart
 from incrowd.sources import open_source
-from incrowd.theory.beliefs import Adversary, DirichletPrior, belief_ratio
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.beliefs import belief_ratio
 from incrowd.theory.embeddings import recursive_diversity_as_beliefs, t_closeness_as_beliefs
 from incrowd.theory.syntactic import recursive_l_diversity, t_closeness
 

@@ -25,7 +25,8 @@ from incrowd.core.numbers import number
 from incrowd.papers.gallery import Claim, Figure, Material, unbroken
 from incrowd.papers.gallery.adversaries import PAPER
 from incrowd.reports.page import paragraph, table
-from incrowd.theory.beliefs import Adversary, DirichletPrior, belief_ratio
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.beliefs import belief_ratio
 from incrowd.theory.embeddings import t_closeness_as_beliefs
 
 # Table 3: (<40, M), (≥40, M), (≥40, F) by flu and cancer.

@@ -95,7 +95,7 @@ def application(store: Store) -> Starlette:
             headers.update(error.headers or {})  # which methods are allowed
             code = "not-found" if error.status_code == 404 else "method-not-allowed"
             error = InputError(
-                "There is nothing here." if code == "not-found" else "This is done by another method.",
+                "There is nothing here." if code == "not-found" else "This address does not take this method.",
                 code=code,
                 remedy="See /openapi.json.",
             )

@@ -13,9 +13,9 @@ import pytest
 from incrowd import api
 from incrowd.cli import incrowd as command
 from incrowd.cli._shell import run
+from incrowd.core import signing
 from incrowd.core.errors import GuaranteeError, PolicyError, UnreachableError
 from incrowd.policy import Policy
-from incrowd.releases import certificate as certificates
 
 # Table 3 of Machanavajjhala, Gehrke and Götz.
 HOSPITAL = {
@@ -445,14 +445,14 @@ def test_a_local_recoding_in_two_is_checked_against_its_mapping(town, tmp_path):
 
     def forged(bytes_of_mapping):
         (out / "mapping.json").write_bytes(bytes_of_mapping)
-        stated = {"sha256": certificates.file_sha256(out / "mapping.json"), "bytes": len(bytes_of_mapping)}
+        stated = {"sha256": signing.file_sha256(out / "mapping.json"), "bytes": len(bytes_of_mapping)}
         forge(out, lambda c: c["files"].update({"mapping.json": stated}))
         return failing(out)
 
     # Boxes that do not cover everything, and labels that are not those of the table.
     split = next(box for box in mapping["boxes"] if box["column"] == "age")
     mapping["boxes"][split["parts"][0]]["sets"] = split["sets"]
-    assert forged(certificates.canonical(mapping)) == {"the boxes are disjoint and cover the domain"}
+    assert forged(signing.canonical(mapping)) == {"the boxes are disjoint and cover the domain"}
     renamed = content.replace(b'"label":"any of', b'"label":"some of')
     assert renamed != content
     assert "the labels are those of the mapping" in forged(renamed)
@@ -530,9 +530,9 @@ def forge(folder, change, table=None):
     content = json.loads(path.read_bytes())
     change(content)
     file = folder / "release.parquet"
-    content["files"][file.name] = {"sha256": certificates.file_sha256(file), "bytes": file.stat().st_size}
-    content["policy_digest"] = certificates.sha256(certificates.canonical(content["policy"]))
-    path.write_bytes(certificates.to_bytes(certificates.seal(content)))
+    content["files"][file.name] = {"sha256": signing.file_sha256(file), "bytes": file.stat().st_size}
+    content["policy_digest"] = signing.sha256(signing.canonical(content["policy"]))
+    path.write_bytes(signing.to_bytes(signing.seal(content)))
 
 
 ALICE_HOLDS = "the table has a belief ratio of at most 4.1 against Alice (disease)"

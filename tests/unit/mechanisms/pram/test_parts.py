@@ -11,11 +11,11 @@ import pytest
 
 import incrowd
 from incrowd import api
+from incrowd.core import signing
 from incrowd.core.bits import DerivedBits
 from incrowd.core.errors import InputError, ParameterError
 from incrowd.mechanisms.tables import part_names
 from incrowd.policy import Policy
-from incrowd.releases import certificate as certificates
 from incrowd.releases import verify
 from incrowd.releases.published import read_table
 from incrowd.releases.release import measured
@@ -54,7 +54,7 @@ def certify_parts(folder, change=lambda content: None):
     (folder / "datapackage.json").unlink(missing_ok=True)  # it is about one file; earlier releases have none
     content["randomness"] = DerivedBits.kind
     change(content)
-    path.write_bytes(certificates.to_bytes(certificates.seal(content)))
+    path.write_bytes(signing.to_bytes(signing.seal(content)))
 
 
 def cut(folder, sizes):

@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from incrowd import api
+from incrowd.core import signing
 from incrowd.core.errors import DataError, GuaranteeError, InputError, ParameterError, PolicyError, RelationError
 from incrowd.hierarchy import codings
 from incrowd.histogram import Column, Histogram
@@ -25,7 +26,6 @@ from incrowd.mechanisms.pram.settle import PramPromise, likely_sample
 from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.releases import certificate as certificates
 from incrowd.releases.release import BY_RESPONDENTS, Release, certify, files_of
 from incrowd.releases.verdict import public_block, verdict
 from incrowd.reports.page import completed
@@ -174,7 +174,7 @@ def forge(folder, change):
     content = json.loads(path.read_text(encoding="utf-8"))
     change(content)
     content.pop("digest")
-    path.write_bytes(certificates.to_bytes(certificates.seal(content)))
+    path.write_bytes(signing.to_bytes(signing.seal(content)))
 
 
 def _promise(key, value):
@@ -252,7 +252,7 @@ def test_a_table_with_a_record_less_is_caught(released, tmp_path):
     pq.write_table(pq.read_table(path).slice(1), path, store_schema=False, write_statistics=False)
 
     def adapt(c):
-        c["files"]["release.parquet"] = {"sha256": certificates.file_sha256(path), "bytes": path.stat().st_size}
+        c["files"]["release.parquet"] = {"sha256": signing.file_sha256(path), "bytes": path.stat().st_size}
 
     forge(tmp_path / "out", adapt)
     failed = {check.name for check in api.verify(tmp_path / "out").checks if not check.holds}

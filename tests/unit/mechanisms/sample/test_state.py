@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from incrowd import api
+from incrowd.core import signing
 from incrowd.core.errors import GuaranteeError, InputError, PolicyError
 from incrowd.mechanisms.sample.estimate import interval
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
-from incrowd.releases import certificate as certificates
 from incrowd.theory import sampling
 from incrowd.theory.intervals import absent_at_most
 
@@ -75,7 +75,7 @@ def rewrite(folder, change):
     path = folder / "certificate.json"
     content = json.loads(path.read_bytes())
     change(content)
-    path.write_bytes(certificates.to_bytes(certificates.seal(content)))
+    path.write_bytes(signing.to_bytes(signing.seal(content)))
 
 
 def repeat(certificate, name, value):

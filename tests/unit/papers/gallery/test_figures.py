@@ -11,7 +11,8 @@ from incrowd.cli import incrowd
 from incrowd.core.errors import DataError
 from incrowd.papers.gallery import FIGURES, Material, crowds, draw, printed, randomised, samples
 from incrowd.papers.gallery.hasse import hasse
-from incrowd.theory.beliefs import Adversary, DirichletPrior, belief_ratio
+from incrowd.theory.adversaries import Adversary, DirichletPrior
+from incrowd.theory.beliefs import belief_ratio
 
 QUICK = Material(quick=True)
 

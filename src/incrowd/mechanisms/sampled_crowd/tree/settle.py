@@ -18,7 +18,6 @@ from incrowd.mechanisms.base import Concern
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import (
-    LARGEST_EPSILON,
     CrowdSettings,
     solve,
 )
@@ -160,9 +159,10 @@ def solve_tree(release: SampledCrowd, persons: Persons) -> TreeCrowd:
     if release.mapping is not None:
         plain = solve(release, persons)
         return TreeCrowd(epsilon, delta, 0.0, plain.k, plain.beta, release.already_sampled, persons)
-    if epsilon > LARGEST_EPSILON:
+    if epsilon > promises.LARGEST_EPSILON:
         raise UnreachableError(
-            f"epsilon must be {as_given(LARGEST_EPSILON)} at most: beyond, nothing is promised.", code="unreachable"
+            f"epsilon must be {as_given(promises.LARGEST_EPSILON)} at most: beyond, nothing is promised.",
+            code="unreachable",
         )
     rho = release.choice_rho or concentrated.usual_rho(epsilon, delta)
     k, beta, rows = release.k, release.beta, require_rows(persons.at_most)

@@ -78,7 +78,7 @@ def look_at(
     if not is_policy(thing):
         if levels:
             raise ParameterError(
-                "Levels are those of a policy's hierarchies, and a table has none.", code="parameter-combination"
+                "Levels need a policy with hierarchies; a table alone has none.", code="parameter-combination"
             )
         source = open_source(thing, **reading)
         names = [column.name for column in source.columns()] if columns is None else list(columns)
@@ -86,13 +86,13 @@ def look_at(
         return Looked(table, observed_scales(table), None, observed=True)
     if columns is not None:
         raise ParameterError(
-            "The columns are those of the policy.",
+            "With a policy, the columns are those that it publishes.",
             code="parameter-combination",
             remedy="Drop the others in the policy, or name the table itself.",
         )
     if reading.keys() - {"table", "engine", "most_cells"}:
         raise ParameterError(
-            "How the table's file is written stands in the policy.",
+            "With a policy, its section 'data' says how the file is read.",
             code="parameter-combination",
             remedy="Change its section 'data', or name the table itself.",
         )
