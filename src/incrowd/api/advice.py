@@ -84,7 +84,7 @@ def compare(
         data: the table of a policy; by default what the policy names.
         epsilons: likelihoods may change by a factor of e^ε.
         delta: the probability with which promises may fail; by default the policy's, or 0.001 if there is none.
-        runs: errors are medians of so many.
+        runs: how often each is tried; errors are medians.
         columns: which columns of a table without a policy to look at; all if not given.
         levels: levels of columns, instead of those that the policy fixes.
         show_values: let error messages show values from the data.

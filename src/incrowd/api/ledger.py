@@ -70,7 +70,7 @@ def ledger_add(
 
 
 def ledger_accept_loss(path: str | Path) -> tuple[str, ...]:
-    """Give up what is remembered of a ledger that is lost, or of which an older copy has to do.
+    """Give up what is remembered of a ledger that is lost, or of which only an older copy is left.
 
     What it spent stays spent. Returned is what was last seen, so that it can be recorded again with `ledger_add`.
     """

@@ -41,7 +41,7 @@ _CELLS = {
         "--most-cells",
         type=click.IntRange(1),
         help="How many different rows may be fetched at most; 10 million if not given. A cluster hands over no more. "
-        "Wherever the table is, a crowd with fixed levels then fetches the cells alone that can be published.",
+        "Beyond, a crowd with fixed levels fetches only the cells that can be published, wherever the table is.",
     ),
 }
 _TEXT_FILE = {

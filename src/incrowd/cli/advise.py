@@ -28,7 +28,7 @@ _SHOWN = 15
     "--privately",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     metavar="SHARE",
-    help="Choose one alternative within the promise, with this share of ε; scores nothing for you to see.",
+    help="Choose one alternative within the promise, with this share of ε; no scores are shown.",
 )
 @click.option(
     "--time-limit",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="Columns that others may know of a person, separated by commas; may be repeated.",
 )
 @click.option("--sensitive", multiple=True, help="Columns that nobody should learn about a person, in the same way.")
-@click.option("--adversary", "adversaries", multiple=True, help="Who is feared, as below; may be repeated.")
+@click.option("--adversary", "adversaries", multiple=True, help="Who is feared, as above; may be repeated.")
 @click.option("--domain", "domains", multiple=True, help="All values of a sensitive column, in order: COLUMN=a,b,c.")
 @click.option("--ordered", multiple=True, help="Sensitive columns whose values are in order; numbers and dates are.")
 @click.option("--others-as-quasi", is_flag=True, help="For one sensitive column, count the others as known.")
@@ -76,7 +76,7 @@ def audit(
     --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue.
 
     \b
-    An adversary is spelled by her class and what is known of her:
+    An adversary is written as a class and what is known of her:
       "I prior=12000,18000"    her belief beforehand, one number per value, or flu:12000,cancer:18000
       "II sigma=1000"          any belief, no firmer than after 1000 records
       "I earlier=FILE"         what another table shows, in a column of the same name

@@ -26,7 +26,7 @@ def collect(
     """Serve a questionnaire as a web page, and take in the records that browsers have randomised.
 
     Nothing about a sender is kept: no address, no time, no log. A record is on disk before it is acknowledged. The
-    service runs until it is stopped; started again with the same store, it goes on where it was.
+    service runs until it is stopped; started again with the same store, it continues.
 
     \b
     incrowd collect survey.json --store survey.sqlite

@@ -54,7 +54,7 @@ def _levels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     "--delta", type=float, help="The probability with which promises may fail; by default the policy's, or 0.001."
 )
 @click.option(
-    "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="Errors are medians of so many."
+    "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often each is tried; errors are medians."
 )
 @click.option("--plot", type=file_name, help="Draw the errors to this SVG file.")
 @counts_a_table
@@ -77,12 +77,12 @@ def compare(
     Errors are those of all counts of one and two columns, at the levels that the policy fixes, or that its mechanism
     would choose (else 0).
 
-    Nothing of this is private. It looks at the raw table many times, spends nothing on paper, and must never be
-    published; nor must a choice that was made because of it be called private.
+    None of this is private. It looks at the raw table many times, charges no ledger, and must never be
+    published. A choice that is made because of it is not private either.
 
     DATA is a CSV, Parquet, JSON-lines or SQLite file, a pattern like 'parts/*.parquet', or a database's address. With
-    --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue. How a text file is
-    written stands in a policy, if there is one.
+    --engine it is Parquet that the cluster reaches; without DATA, a table of Spark's catalogue. With a policy,
+    its section 'data' says how a text file is written.
 
     \b
     incrowd compare census.yaml --plot compared.svg

@@ -100,7 +100,7 @@ def add(dataset: str, epsilon: float, delta: float, description: str, relation: 
 @ledger_option
 @json_option
 def accept_loss(path: str, as_json: bool) -> None:
-    """Give up what is remembered of a ledger that is lost, or of which an older copy has to do.
+    """Give up what is remembered of a ledger that is lost, or of which only an older copy is left.
 
     What it spent stays spent: record it again with `incrowd ledger add`.
     """

@@ -4,7 +4,7 @@ Both Li, Qardaji and Su and Chaudhuri and Mishra ask for such a comparison. "Com
 the same δ in each one's own notion. The notions differ, and `DIFFERENCES` says how; a smaller error under a weaker
 promise is no victory.
 
-Every run looks at the raw table, and so do the true counts that errors are taken against. Nothing of this is private,
+Every run looks at the raw table, and so do the true counts that errors are taken against. None of this is private,
 and nothing of it may be published.
 """
 

@@ -60,7 +60,7 @@ def release(
         engine: the Spark cluster that counts the table: spark://host:port, local[2], yarn, …, or spark for the session
             that is running. A Spark DataFrame needs none.
         most_cells: how many different rows may be fetched at most from a cluster. Beyond, and from wherever the table
-            is, a crowd with fixed levels fetches the cells alone that can be published.
+            is, a crowd with fixed levels fetches only the cells that can be published.
         write_with: "executors" to let those of the cluster redraw and write a randomised table (mechanism `pram`) that
             this machine could not hold. They must reach the folder; the table is a folder of parts then.
         rehearse: look at what would come out, of a draft that nobody has confirmed perhaps: nothing is charged, and the

@@ -1,4 +1,4 @@
-"""Cells that stay in DuckDB: what is asked of it, by `incrowd.sources.at_least`."""
+"""Cells that stay in the engine: how they are counted there, for `incrowd.sources.at_least`."""
 
 # ruff: noqa: S608 - queries are put together here from names of our own and quoted literals
 

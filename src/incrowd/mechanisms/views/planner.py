@@ -27,7 +27,7 @@ PLANNERS = (
             PlanOption("share", "The part that pays for choosing views.", default=0.1),
             ROWS_PER_PERSON,
             PlanOption(
-                "sample_rate", "The rate of a table that is itself a random sample, of which noise takes account."
+                "sample_rate", "Of a table that is itself a random sample: its rate. Less noise is needed then."
             ),
         ),
         _views,
