@@ -54,7 +54,7 @@ def _levels(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) 
     "--delta", type=float, help="The probability with which promises may fail; by default the policy's, or 0.001."
 )
 @click.option(
-    "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="How often each is tried; errors are medians."
+    "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="Runs of each; errors are medians."
 )
 @click.option("--plot", type=file_name, help="Draw the errors to this SVG file.")
 @counts_a_table
