@@ -71,7 +71,7 @@ class Model:
 
     def sample(self, rows: int, rng: np.random.Generator) -> Array:
         """So many rows of codes, in random order, whose counts follow the model as closely as whole rows can."""
-        return drawn(self.tree, self.tables, rows, rng)
+        return drawn(self.tree, self.tables, self.marginal, rows, rng)
 
     def cost_of_adding(self, columns: Sequence[int]) -> int:
         """The cells that the tree's tables would have if these columns were to lie within one of them."""

@@ -3,28 +3,51 @@
 Columns are drawn one after the other along the tree, each given those before it in its table. Rows are sorted by the
 columns that it depends on, then by the others, and get quantiles from a sequence that is spread evenly over every
 stretch of rows, short or long (multiples of the golden ratio). So the counts of rows follow the model's tables to
-about one row a cell, where independent draws would scatter like a sample.
+about one row a cell, where independent draws would scatter like a sample. By columns that no table has together, rows
+are brought near the model by swaps (`swaps`), as far as this does not take too long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import combinations
+from math import comb, prod
 from typing import Any
 
 import numpy as np
 
 from incrowd.mechanisms.views.junction import JunctionTree, onto
+from incrowd.mechanisms.views.swaps import Target, swap
 
 Array = np.ndarray[Any, Any]
 
 _GOLDEN = (5**0.5 - 1) / 2
 _KEYS = 2**62
+_WORK = 400_000_000
+"""Rows that are looked at, for all targets and passes of swaps: some seconds."""
+_MOST, _MANY, _LEAST = 200, 50, 4
+"""Passes of swaps: at most, for triples to be worth it, and for pairs."""
+_SPARSE = 8
+"""Cells for each row, of the largest tables that rows can follow."""
+
+Marginal = Callable[[Sequence[int]], Array]
 
 
-def drawn(tree: JunctionTree, tables: Sequence[Array], rows: int, rng: np.random.Generator) -> Array:
-    """So many rows of codes, in random order, from the tables of probabilities of a junction tree."""
+def drawn(
+    tree: JunctionTree, tables: Sequence[Array], marginal: Marginal, rows: int, rng: np.random.Generator
+) -> Array:
+    """So many rows of codes, in random order, from the tables of probabilities of a junction tree.
+
+    Args:
+        tree: which tables there are.
+        tables: their probabilities.
+        marginal: what the same model expects by any columns, in any unit.
+        rows: how many are drawn.
+        rng: random numbers.
+    """
     codes = np.zeros((len(tree.sizes), rows), dtype=np.int64)
     done: list[int] = []
+    columns, passes = _swaps(len(tree.sizes), rows)
     for table in [tree.root, *(edge.child for edge in tree.edges)]:
         clique = tree.cliques[table]
         for column in sorted(set(clique) - set(done), key=lambda c: -tree.sizes[c]):
@@ -36,8 +59,37 @@ def drawn(tree: JunctionTree, tables: Sequence[Array], rows: int, rng: np.random
             group = _folded(codes, tree.sizes, given)[order]
             quantiles = (rng.random() + _GOLDEN * np.arange(rows)) % 1
             codes[column, order] = _inverse(joint.reshape(-1, tree.sizes[column]), group, quantiles)
+            if passes and others:
+                sets = [s for n in range(1, columns) for s in combinations(done, n) if not set(s) <= set(given)]
+                targets = [
+                    _target(codes, tree.sizes, s, column, marginal) for s in _followed(sets, tree.sizes, column, rows)
+                ]
+                swap(codes[column], _folded(codes, tree.sizes, given), targets, passes, rng)
             done.append(column)
     return np.ascontiguousarray(rng.permutation(codes.T))
+
+
+def _swaps(columns: int, rows: int) -> tuple[int, int]:
+    """Of how many columns the tables are that rows follow by swaps, and in how many passes."""
+    for most, least in ((3, _MANY), (2, _LEAST)):
+        targets = sum(comb(columns, n) for n in range(2, most + 1))
+        passes = _WORK // max(targets * rows, 1)
+        if passes >= least:
+            return most, min(passes, _MOST)
+    return 2, 0
+
+
+def _followed(sets: Sequence[Sequence[int]], sizes: Sequence[int], column: int, rows: int) -> list[Sequence[int]]:
+    """Those that together with a column have not too many cells for so many rows."""
+    return [s for s in sets if prod(sizes[c] for c in s) * sizes[column] <= min(_SPARSE * rows, 1 << 20)]
+
+
+def _target(codes: Array, sizes: Sequence[int], others: Sequence[int], column: int, marginal: Marginal) -> Target:
+    """What rows should count by a column and others, and by how much they do not."""
+    wanted = marginal((*others, column)).ravel()
+    place = _folded(codes, sizes, others) * sizes[column]
+    counted = np.bincount(place + codes[column], minlength=wanted.size)
+    return Target(place, counted - wanted * (codes.shape[1] / wanted.sum()))
 
 
 def _folded(codes: Array, sizes: Sequence[int], columns: Iterable[int]) -> Array:

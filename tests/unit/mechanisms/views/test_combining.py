@@ -15,6 +15,7 @@ from incrowd.mechanisms.views.junction import JunctionTree, onto, spread
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.model import Model
 from incrowd.mechanisms.views.model_fit import carried, fit
+from incrowd.mechanisms.views.swaps import Target, swap
 
 SIZES = (3, 2, 4, 3, 2)
 CYCLE = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4)]
@@ -310,12 +311,37 @@ def test_rows_follow_the_model_closer_than_a_sample_would():
         assert ours < np.abs(margin(scattered.reshape(SIZES), columns) - expected).max()
 
 
+def test_rows_follow_the_model_also_by_columns_that_no_table_has_together():
+    table = joint()
+    model = fit(SIZES, [measured(table, (a, a + 1)) for a in range(4)], table.sum())
+    rows = model.sample(2_000, np.random.default_rng(1))
+    scattered = np.random.default_rng(1).multinomial(2_000, model.marginal(range(5)).ravel() / table.sum())
+    for columns in [(0, 2), (0, 3), (1, 4), (0, 2, 4)]:
+        assert model.tree.home(columns) is None
+        expected = model.marginal(columns) / 5
+        ours = np.abs(counted(rows, list(columns)) - expected).sum()
+        assert ours < 0.4 * np.abs(margin(scattered.reshape(SIZES), columns) - expected).sum()
+
+
+def test_swaps_bring_counts_nearer_and_move_nothing_between_groups():
+    rng = np.random.default_rng(3)
+    codes, group, other = (rng.integers(0, size, 5_000) for size in (6, 4, 7))
+    before, place = np.bincount(group * 6 + codes), other * 6
+    wanted = 5_000 * np.outer(np.bincount(other) / 5_000, np.bincount(codes) / 5_000).ravel()
+    target = Target(place, np.bincount(place + codes, minlength=42) - wanted)
+    off = np.abs(target.surplus).sum()
+    swap(codes, group, [target], 50, rng)
+    np.testing.assert_allclose(target.surplus, np.bincount(place + codes, minlength=42) - wanted, atol=1e-9)
+    assert np.abs(target.surplus).sum() < 0.2 * off
+    assert (np.bincount(group * 6 + codes) == before).all()
+
+
 def test_rows_are_right_on_average():
     table = joint(total=60.0)
     model = fit(SIZES, [measured(table, columns) for columns in CYCLE], 60)
     rng = np.random.default_rng(4)
     rows = np.concatenate([model.sample(60, rng) for _ in range(500)])
-    for columns in [(0, 1), (2, 4), (0, 2)]:
+    for columns in [(0, 1), (2, 4), (0, 2), (0, 3)]:
         assert np.abs(counted(rows, list(columns)) / 500 - model.marginal(columns)).max() < 0.4
 
 
