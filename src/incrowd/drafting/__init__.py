@@ -165,7 +165,7 @@ def draft(
     if type(source) is DuckDBSource:  # elsewhere, names are names
         _require_header(found.columns)
     here = _file_here(name, engine)
-    beside = companions(here, codebook)
+    beside = companions(here, codebook, encoding)
     known = {column.name: from_files(column, beside, source, target) for column in found.columns}
     prepared = [_prepared(column, known[column.name], beside) for column in found.columns]
     read = understand([column for column, _ in prepared], beside.labelled())

@@ -43,6 +43,7 @@ class Companions:
         folder: where they are.
         hierarchies: the files of hierarchies, by the columns' names in small letters.
         codebook: the file of the code book, if there is one.
+        encoding: of files beside the table that are not in UTF-8: the table's.
         book: what it says, or what the labels in the table's own file say.
         variables: what columns are called in full, by their names, as the table's own file says.
         origin: where labels are from.
@@ -51,6 +52,7 @@ class Companions:
     folder: Path
     hierarchies: Mapping[str, Path] = field(default_factory=dict)
     codebook: Path | None = None
+    encoding: str = "utf-8"
     book: CodeBook | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     origin: str = ""
@@ -65,8 +67,13 @@ class Companions:
         return {code for book in books for code in book}
 
 
-def companions(data: Path | None, codebook: str | Path | None = None) -> Companions:
+def companions(data: Path | None, codebook: str | Path | None = None, encoding: str | None = None) -> Companions:
     """The files beside a table: named like it, or like the beginning of its name (adult_hierarchy_age.csv).
+
+    Args:
+        data: the table's file, if it is in one.
+        codebook: the code book, if it is not to be found.
+        encoding: of the table. Files beside it have the same, or UTF-8.
 
     Raises:
         PolicyError: a code book that was asked for cannot be read.
@@ -91,9 +98,22 @@ def companions(data: Path | None, codebook: str | Path | None = None) -> Compani
         found[column] = max(found.get(column, (-1, path)), (len(table), path))
     hierarchies = {column: path for column, (_, path) in found.items()}
     own = FileLabels() if data is None else all_labels(data)
+    encoding = encoding or "utf-8"
     if book is None:
-        return Companions(folder, hierarchies, None, _book_of(own, data), own.variables, own.origin)
-    return Companions(folder, hierarchies, book, read_codebook(LabelFile(file=str(book))), own.variables, book.name)
+        return Companions(folder, hierarchies, None, encoding, _book_of(own, data), own.variables, own.origin)
+    read = read_codebook(LabelFile(file=str(book), encoding=_encoding(book, encoding)))
+    return Companions(folder, hierarchies, book, encoding, read, own.variables, book.name)
+
+
+def _encoding(path: Path, otherwise: str) -> str:
+    """UTF-8 if the file can be read so, else the table's."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            for _ in file:
+                pass
+    except (OSError, UnicodeDecodeError):  # whoever reads it says what is wrong
+        return otherwise
+    return "utf-8"
 
 
 def _book_of(own: FileLabels, data: Path | None) -> CodeBook | None:
@@ -145,7 +165,7 @@ def _draft(
     target: Path | None,
 ) -> ColumnDraft | list[str] | None:
     lines: list[DraftLine] = []
-    table = None if tree is None else load(TreeFile(file=str(tree)))
+    table = None if tree is None else load(TreeFile(file=str(tree), encoding=_encoding(tree, beside.encoding)))
     if tree is not None and not isinstance(table, HierarchyTable):
         return [f"{tree.name} holds ranges, which say nothing about the values in them."]
     codes = table.columns[0] if isinstance(table, HierarchyTable) else tuple(labels)
@@ -154,7 +174,7 @@ def _draft(
     if isinstance(table, HierarchyTable):
         values = table.values(kind, missing)
         build(table, Coding(column.name, Categories(values)), kind=kind)
-        lines.append(DraftLine("hierarchy", {"file": _relative(tree, target)}))
+        lines.append(DraftLine("hierarchy", _file(tree, beside, target)))
         why = f"{len(values):,} values and their groups, from {tree.name if tree else ''}"
     else:
         values = values_of(
@@ -171,7 +191,7 @@ def _draft(
         if inside and all(code == label for code, label in own.items()):
             lines += [] if tree else [DraftLine("domain", list(values))]
         else:
-            lines.insert(0, DraftLine("labels", own if inside else {"file": _relative(beside.codebook, target)}))
+            lines.insert(0, DraftLine("labels", own if inside else _file(beside.codebook, beside, target)))
     if column.missing:
         lines.append(DraftLine("missing", "keep", "published as missing, if enough people share it"))
     if outside:
@@ -215,9 +235,15 @@ def _printed(text: str, values: tuple[Value, ...]) -> str:
     return str(int(float(text))) if isinstance(values[0], int) and INTEGER.fullmatch(text) else text
 
 
-def _relative(path: Path | None, target: Path | None) -> str:
-    """The way to a file from the policy's folder."""
+def _file(path: Path | None, beside: Companions, target: Path | None) -> dict[str, str]:
+    """How a policy names a file."""
     assert path is not None  # noqa: S101 - it was read
+    encoding = _encoding(path, beside.encoding)
+    return {"file": _relative(path, target)} | ({} if encoding == "utf-8" else {"encoding": encoding})
+
+
+def _relative(path: Path, target: Path | None) -> str:
+    """The way to a file from the policy's folder."""
     try:
         return Path(os.path.relpath(path, Path() if target is None else target.parent)).as_posix()
     except ValueError:  # from one drive to another there is none

@@ -25,12 +25,12 @@ _NAMES = {".": "points", ",": "commas"}
 def sentinel(column: ColumnProfile) -> list[str]:
     """Asks about a 99 that may mean "not known"."""
     text = sentinel_value(column, _SENTINELS)
-    if text is None:
-        return []
-    question = (
-        f"Does {number(round(float(text)))} mean 'not known'? Then take it out of the domain and write other: not known"
-    )
-    return [f"{question}. (Among the missing_values of data it would count for every column.)"]
+    return [] if text is None else [_not_known(round(float(text)))]
+
+
+def _not_known(code: int) -> str:
+    question = f"Does {number(code)} mean 'not known'? Then take it out of the domain and write other: not known"
+    return f"{question}. (Among the missing_values of data it would count for every column.)"
 
 
 def sentinel_value(column: ColumnProfile, wanted: Collection[int]) -> str | None:
@@ -114,6 +114,9 @@ def oddities(column: ColumnProfile, shape: str) -> list[str]:
             )
         if len({text.strip().lower() for text in texts}) < len(texts):
             found.append("Some values differ only in capitals or blanks. Are they the same?")
+        written = {text: round(float(text)) for text in texts if INTEGER.fullmatch(text)}
+        if 2 * len(written) < len(texts):  # a code among words
+            found += [_not_known(code) for code in written.values() if code in _SENTINELS]
         if texts and all(map(_WITH_UNIT.fullmatch, texts)):
             found.append(
                 "Numbers with a unit are taken as texts. Write them without, in a copy of the file, to have ranges."

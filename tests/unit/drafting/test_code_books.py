@@ -232,6 +232,40 @@ def test_a_code_book_may_be_anywhere(survey, tmp_path):
         draft(survey, codebook=book, overwrite=True)
 
 
+@pytest.mark.parametrize("extra", ["not applicable", "9"])
+def test_what_a_code_book_lacks_is_added_to_its_codes(tmp_path, extra):
+    """A word beside codes made the column "the same in every record", as if the codes stood beside numbers."""
+    path = tmp_path / "people.csv"
+    rows = [random.Random(i).choice(["1", "2", "3", extra]) for i in range(400)]
+    path.write_text("sex,marital\n" + "".join(f"{i % 2},{value}\n" for i, value in enumerate(rows)))
+    path.with_name("codebook.csv").write_text(
+        "variable,value,label\nmarital,1,married\nmarital,2,single\nmarital,3,widowed\n"
+    )
+    made = draft(path)
+    found = next(one.coding for one in codings(Policy.from_file(made.path)) if one.name == "marital")
+    assert found.labels == ("married", "single", "widowed", extra)
+    assert covered(made.path).total == 400
+
+
+def test_a_99_among_words_is_asked_about(tmp_path):
+    path = tmp_path / "people.csv"
+    rows = [random.Random(i).choice(["yes", "no", "sometimes", "99"]) for i in range(400)]
+    path.write_text("sex,smoker\n" + "".join(f"{i % 2},{value}\n" for i, value in enumerate(rows)))
+    assert any("Does 99 mean 'not known'?" in one.question for one in draft(path).decisions if one.column == "smoker")
+
+
+def test_files_beside_a_table_have_its_encoding_or_utf_8(survey):
+    text = BOOK.replace("Islands", "Färöer")
+    survey.with_name("survey_codebook.csv").write_text(text, encoding="latin-1")
+    survey.with_name("hierarchy_sex.csv").write_text("1;é;*\n2;é;*\n", encoding="utf-8")
+    made = draft(survey, encoding="latin-1")
+    policy = Policy.from_file(made.path)
+    assert policy.attributes["region"].labels == LabelFile(file="survey_codebook.csv", encoding="latin-1")
+    found = {one.name: one for one in codings(policy)}
+    assert "Färöer" in found["region"].coding.labels
+    assert found["sex"].hierarchy.recode(1).labels == ("é",)
+
+
 def test_labels_go_with_a_hierarchy(survey):
     survey.with_name("codebook.csv").write_text(BOOK)
     survey.with_name("hierarchy_region.csv").write_text("1;main;*\n2;main;*\n3;main;*\n10;10;*\n")
