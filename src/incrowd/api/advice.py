@@ -129,8 +129,7 @@ def advise(
         table: as for `release`.
         engine: as for `release`.
         most_cells: as for `release`.
-        time_limit: for how many seconds alternatives are tried, 180 if not given; the one that is under way is
-            finished.
+        time_limit: for how many seconds alternatives are tried, 180 if not given.
         progress: True for a bar; or a function, called with what is being done and the part of it that is done.
     """
     from incrowd.comparison.advice import TIME_LIMIT, advise

@@ -34,7 +34,7 @@ _SHOWN = 15
     "--time-limit",
     type=click.FloatRange(0, min_open=True),
     metavar="SECONDS",
-    help="For how long alternatives are tried, 180 if not given; the one that is under way is finished.",
+    help="For how long alternatives are tried, 180 if not given. The policy itself is tried in any case.",
 )
 @click.option("--all", "everything", is_flag=True, help="Show every alternative, also those that cannot be done.")
 @counts_by_policy

@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
 from incrowd.comparison.rehearsed import rehearsed
+from incrowd.core.deadline import within
 from incrowd.core.display import INTERNAL, Picture, Showable, Shown, ShownTable, picture
 from incrowd.core.errors import IncrowdError, PolicyError
 from incrowd.core.numbers import as_given, number, per_mille
@@ -45,7 +47,7 @@ _FACTORS = (0.5, 2.0, 5.0)  # of ε
 _BEST = 3
 _LEAST_GAIN = 0.002  # of the score; less is noise
 TIME_LIMIT = 180.0
-"""For how many seconds alternatives are begun, if nobody says."""
+"""For how many seconds alternatives are tried, if nobody says."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def advise(
     Args:
         policy: with a section `release`.
         count: counts the table that the policy is about.
-        time_limit: for how many seconds alternatives are begun; those that are left are named in a note.
+        time_limit: for how many seconds alternatives are tried; those that are left are named in a note.
         source: the random bits; secret ones if not given.
         progress: called with what is being done and the part of it that is done.
     """
@@ -179,12 +181,16 @@ def advise(
     current = tried.found
     changes = list(changes_around(policy, attributes, tried, table))
     found: list[Alternative] = []
-    while len(found) < len(changes) and time.monotonic() - begun < time_limit:
-        change = changes[len(found)]
+    left: list[str] = []
+    for place, change in enumerate(changes):
         if progress is not None:
-            progress(change.words, len(found) / len(changes))
-        found.append(carried_out(policy, change, table, truth, bits).found)
-    left = [change.words for change in changes[len(found) :]]
+            progress(change.words, place / len(changes))
+        seconds = begun + time_limit - time.monotonic()
+        other = None if seconds <= 0 else within(seconds, partial(carried_out, policy, change, table, truth, bits))
+        if other is None:
+            left.append(change.words)
+        else:
+            found.append(other.found)
     found.sort(key=lambda alternative: -alternative.score)
     return Advised(
         current=current,

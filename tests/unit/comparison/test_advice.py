@@ -1,6 +1,7 @@
 """Advice: alternatives are carried out as policies of their own, and scored by what is known of them."""
 
 import json
+import time
 
 import numpy as np
 import pandas as pd
@@ -145,14 +146,14 @@ def test_what_is_tried_of_each_mechanism(people):
 
 def test_the_time_may_be_up(people, monkeypatch):
     """The policy itself is scored, and what could not be tried is named: one of each kind comes first."""
-    clock = iter(range(1000))
+    clock = iter(range(0, 1_000_000, 1000))
     monkeypatch.setattr(advice.time, "monotonic", lambda: next(clock))
     policy = Policy.from_text(TEXT)
 
     def count(policy, attributes):
         return count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
 
-    found = advice.advise(policy, count, time_limit=4.5, source=RandomSource.seeded(3))
+    found = advice.advise(policy, count, time_limit=4500, source=RandomSource.seeded(3))
     assert found.current.scores
     assert {one.change for one in found.alternatives} == {
         "age coarser, at level 1",
@@ -160,9 +161,30 @@ def test_the_time_may_be_up(people, monkeypatch):
         "mechanism: sampled_crowd",
         "drop age",
     }
-    [note] = [note for note in found.notes if "4.5 seconds" in note]
+    [note] = [note for note in found.notes if "4,500 seconds" in note]
     assert "drop sex" in note
     assert "drop age" not in note
+
+
+def test_the_time_limit_holds_within_an_alternative(people, monkeypatch):
+    real = advice.rehearsed
+
+    def endless(policy, table, source):
+        while policy.release.epsilon == 0.5:
+            time.sleep(0.001)
+        return real(policy, table, source)
+
+    monkeypatch.setattr(advice, "rehearsed", endless)
+
+    def count(policy, attributes):
+        return count_table(people, policy, attributes, show_values=False, progress=lambda part: None)
+
+    begun = time.monotonic()
+    found = advice.advise(Policy.from_text(TEXT), count, time_limit=2, source=RandomSource.seeded(3))
+    assert time.monotonic() - begun < 30
+    assert "ε = 0.5" not in {one.change for one in found.alternatives}
+    [note] = [note for note in found.notes if "2 seconds" in note]
+    assert "ε = 0.5" in note
 
 
 def test_scores_are_those_of_sets_counted_once(people):

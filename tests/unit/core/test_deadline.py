@@ -1,0 +1,43 @@
+"""Work that is given up when its time is up."""
+
+import threading
+import time
+
+import pytest
+
+from incrowd.core.deadline import within
+
+
+def busy():
+    try:
+        while True:
+            time.sleep(0.001)
+    except Exception:  # noqa: BLE001 - what handles errors does not keep it going
+        return "kept going"
+
+
+def test_work_is_given_up_where_it_is():
+    begun = time.monotonic()
+    assert within(0.05, busy) is None
+    assert time.monotonic() - begun < 5
+    assert [within(10, lambda i=i: i) for i in range(3)] == [0, 1, 2]
+
+
+def test_errors_are_those_of_the_work():
+    with pytest.raises(ValueError, match="wrong"):
+        within(10, lambda: int("wrong"))
+
+
+def test_only_its_own_thread_is_stopped():
+    found = []
+    other = threading.Thread(target=lambda: found.append(within(0.05, busy)))
+    other.start()
+    other.join(10)
+    assert found == [None]
+
+
+def test_nothing_comes_late():
+    """However near the end of the work is to the end of its time, it is given up or done, and nothing after it is."""
+    for _ in range(100):
+        assert within(0.002, lambda: time.sleep(0.002) or "done") in ("done", None)
+        assert sum(range(100)) == 4950
