@@ -13,8 +13,7 @@ import numpy as np
 
 from bench.measuring import Row, main
 from bench.tables import FIELDS, MORE_FIELDS, Field, scattered
-from incrowd.sources.tally import conclude
-from incrowd.sources.words import share_words
+from incrowd.sources.tally import conclude, share_words
 
 WIDE = (*MORE_FIELDS, Field("village", 400), Field("school", 100))
 

@@ -299,7 +299,7 @@ def count_rows(data: Any, columns: Sequence[str] | None = None, **reading: Any) 
     `reading` says how to read it: `table`, `engine`, `delimiter` and so on; see `incrowd.sources.options.Options`.
     """
     from incrowd.sources import open_source
-    from incrowd.sources.distinct import distinct_counts
+    from incrowd.sources.values import distinct_counts
 
     return distinct_counts(open_source(data, **reading), columns)
 

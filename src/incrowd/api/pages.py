@@ -270,7 +270,7 @@ def rows_of_people(data: Any, columns: Sequence[str], **reading: Any) -> tuple[t
     from collections import Counter
 
     from incrowd.sources import open_source
-    from incrowd.sources.distinct import distinct_counts
+    from incrowd.sources.values import distinct_counts
 
     return tuple(sorted(Counter(distinct_counts(open_source(data, **reading), columns).tolist()).items()))
 

@@ -1,12 +1,14 @@
-"""How much memory this process may use."""
+"""What this process has: memory, and libraries that not everybody needs."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from incrowd.core.errors import DataError
+from incrowd.core.errors import DataError, MissingLibraryError
 
 LEAST_ADDRESS_SPACE = 2 * 10**9
 """Bytes below which libraries that incrowd uses fail to load, or crash."""
@@ -34,6 +36,18 @@ def require_address_space() -> None:
                 code="data-memory",
                 remedy="Raise the limit: ulimit -v unlimited.",
             )
+
+
+def library(name: str, extra: str) -> Any:
+    """A library of an extra, or an error that says how to install it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise MissingLibraryError(
+            f"Such a table needs {name.partition('.')[0].replace('_', '-')}, which is not installed.",
+            code="engine-missing",
+            remedy=f"Install it: pip install 'incrowd[{extra}]'.",
+        ) from None
 
 
 def _installed() -> int:

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from incrowd.core.errors import DataError, MissingLibraryError, PolicyError
+from incrowd.core.machine import library
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Column, Histogram
 from incrowd.policy import Attribute
-from incrowd.sources.extras import library
 from incrowd.sources.programs import read_program, statistics
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from incrowd.core.errors import DataError
+from incrowd.core.machine import library
 from incrowd.sources import postgresql, sqlite
 from incrowd.sources.databases import Database, DatabaseSource, Run
-from incrowd.sources.extras import library
 from incrowd.sources.files import find_files
 from incrowd.sources.options import Options
 

@@ -24,8 +24,7 @@ from incrowd.domain import Coding
 from incrowd.histogram import Histogram, arrow_integers, arrow_texts
 from incrowd.marginals import Crowds, Marginals
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
-from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, seem_more
-from incrowd.sources.crowd_queries import columns_found, columns_query, crowds_query
+from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, columns_found, columns_query, crowds_query, seem_more
 from incrowd.sources.duckdb_codes import Match, column_kind, match
 from incrowd.sources.duckdb_people import dropped_rows
 from incrowd.sources.files import FileTable, ParquetFiles
@@ -36,14 +35,15 @@ from incrowd.sources.people import BoundedRows, RowBound, bounded, require_ident
 from incrowd.sources.positions import positions, require_fitting
 from incrowd.sources.tally import (
     Examples,
+    Place,
     conclude,
     conclude_columns,
     dropped_code,
     dropping_code,
     outside_code,
     require_all,
+    share_words,
 )
-from incrowd.sources.words import Place, share_words
 from incrowd.sources.workspace import workspace
 
 Scan = Callable[[Sequence[int]], str]

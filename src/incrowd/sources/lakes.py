@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from incrowd.core.errors import DataError
-from incrowd.sources.extras import library
+from incrowd.core.machine import library
 from incrowd.sources.memory import ArrowTable, check_names, open_memory
 
 MARKS = {"_delta_log": "Delta", "metadata/*.metadata.json": "Iceberg", ".hoodie": "Hudi"}

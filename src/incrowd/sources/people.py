@@ -7,7 +7,7 @@ bring one in nor push one out. Rows are put into this order, and the first `RowB
 2. By the ranking column, as a floating-point number: numbers as they are, dates and moments in microseconds since 1970
    (without a time zone: as in UTC). Rows that have no value there come behind those that have one.
 3. By the MD5, in hexadecimal, of ``key|number|words|identifiers``. The words are the codes of the published columns as
-   `incrowd.sources.words` packs them; rows are numbered from 1 within their person, by the ranking column and by the
+   `incrowd.sources.tally` packs them; rows are numbered from 1 within their person, by the ranking column and by the
    words. It is an order as good as any, another for every person, in which nothing is more likely to come first; it is
    no secret.
 

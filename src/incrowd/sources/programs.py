@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from incrowd.core.errors import DataError
+from incrowd.core.machine import library
 from incrowd.core.numbers import count
 from incrowd.sources.databases import quoted_name, the_table
-from incrowd.sources.extras import library
 from incrowd.sources.files import damaged, empty
 
 if TYPE_CHECKING:

@@ -25,8 +25,7 @@ from incrowd.domain import Coding
 from incrowd.histogram import Histogram
 from incrowd.marginals import Crowds, Marginals
 from incrowd.sources import Progress, SourceColumn, Wanted, told_apart
-from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, seem_more
-from incrowd.sources.crowd_queries import columns_found
+from incrowd.sources.at_least import FIRST_ROWS, CrowdsAsked, columns_found, seem_more
 from incrowd.sources.kept import CELLS, KeptTable, crowds
 from incrowd.sources.memory import check_names
 from incrowd.sources.options import Options
@@ -34,14 +33,15 @@ from incrowd.sources.people import COUNTS, BoundedRows, RowBound, bounded, requi
 from incrowd.sources.positions import positions, require_fitting
 from incrowd.sources.spark_codes import SparkMatch, column_kind, decision, match, plain_texts
 from incrowd.sources.tally import (
+    Place,
     conclude,
     conclude_columns,
     dropped_code,
     dropping_code,
     outside_code,
     require_all,
+    share_words,
 )
-from incrowd.sources.words import Place, share_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

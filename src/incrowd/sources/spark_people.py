@@ -15,8 +15,7 @@ from incrowd.domain import Bins, Coding
 from incrowd.sources.options import Options
 from incrowd.sources.people import COUNTS, LEFT_OUT, MOMENT, NOBODYS, UNRANKED, RowBound
 from incrowd.sources.spark_codes import column_kind, extracted, is_absent, literal_text, plain_texts, typed_value
-from incrowd.sources.tally import dropping_code
-from incrowd.sources.words import Place
+from incrowd.sources.tally import Place, dropping_code
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

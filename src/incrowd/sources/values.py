@@ -1,14 +1,20 @@
 """Values as they are, wherever the table is: what audits, comparisons and drafts of policies look at."""
 
+# ruff: noqa: S608 - the query is put together from names of our own
+
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from incrowd.core.errors import DataError
 from incrowd.sources import Source
 from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.groups import FetchedByCounting
+from incrowd.sources.positions import positions
 
 
 @runtime_checkable
@@ -48,3 +54,25 @@ def require_comparable(source: DuckDBSource, at: Iterable[int]) -> None:
             code="column-type",
             remedy="Leave them out (--columns names those that count), or convert them to texts first.",
         )
+
+
+def distinct_counts(source: Source, columns: Sequence[str] | None = None) -> NDArray[np.int64]:
+    """The counts of the distinct rows, in no order; `columns` restricts what counts as a row.
+
+    Raises:
+        DataError: the table cannot be read, lacks a column, holds no record, or rows cannot be told apart by a column.
+    """
+    source = fetching(source)
+    names = [column.name for column in source.columns()]
+    at = list(range(len(names))) if columns is None else positions(columns, names)
+    require_comparable(source, at)
+    with source.connect() as (connection, scan):
+        fields = ", ".join(f"c{i}" for i in at)
+        relation, n = source.gather(scan, dict.fromkeys(at))
+        query = f"SELECT {'count(*)' if n is None else f'sum({n})'}::BIGINT AS n FROM {relation} GROUP BY {fields}"
+        with source.recounting(scan) as require_whole:
+            counts: NDArray[np.int64] = connection.sql(query).to_arrow_table()["n"].to_numpy()
+            require_whole(int(counts.sum()))
+    if len(counts) == 0:
+        raise DataError("The table holds no record.", code="data-empty")
+    return counts

@@ -21,9 +21,9 @@ from incrowd.domain import (
     read_number_format,
 )
 from incrowd.sources import open_source
-from incrowd.sources.distinct import distinct_counts
 from incrowd.sources.duckdb import DuckDBSource
 from incrowd.sources.observed import count_observed
+from incrowd.sources.values import distinct_counts
 
 D, T = dt.date, dt.datetime
 ONE_TO_NINE = IntegerRange(1, 9)

@@ -187,7 +187,7 @@ def test_the_same_is_drawn_whether_or_not_equal_records_were_counted_first(clust
 def test_ranges_are_divided_by_marks_in_the_order_of_codes(words):
     from incrowd.mechanisms.pram.parts import _ranging
     from incrowd.mechanisms.pram.spark import in_order
-    from incrowd.sources.words import share_words
+    from incrowd.sources.tally import share_words
 
     rng = np.random.default_rng(words)
     sizes = [2, 300, 70_000] if words == 1 else [2**30, 2**31, 5, 1000]

@@ -17,11 +17,11 @@ from incrowd.domain import Categories, Coding
 from incrowd.drafting import draft
 from incrowd.sources import databases, open_source
 from incrowd.sources.delimited import DelimitedFiles
-from incrowd.sources.distinct import distinct_counts
 from incrowd.sources.files import ParquetFiles
 from incrowd.sources.jsonlines import JsonLines
 from incrowd.sources.memory import ArrowTable
 from incrowd.sources.record_scan import RecordScan
+from incrowd.sources.values import distinct_counts
 
 CODINGS = [Coding("a", Categories(("x", "y")))]
 ROWS = b"x,1\ny,2\n" * 65_535

@@ -36,8 +36,7 @@ from incrowd.mechanisms.pram import draw as pram
 from incrowd.mechanisms.pram.blocks import Block
 from incrowd.randomness import RandomSource
 from incrowd.sources.spark import CodedRows, SparkSource, reading, seem_equal
-from incrowd.sources.tally import conclude
-from incrowd.sources.words import Place
+from incrowd.sources.tally import Place, conclude
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
