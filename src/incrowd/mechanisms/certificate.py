@@ -1,6 +1,6 @@
 """The certificate as a model: what every certificate says, each field described where it is defined.
 
-A mechanism adds its own promise and its own parameters in its `stated.py`. The JSON Schema and the page about the
+A mechanism adds its promise and its parameters in its own `certificate.py`. The JSON Schema and the page about the
 certificate derive from these models. A certificate that was written elsewhere is read strictly: no other fields, no
 other types, and it must be written back byte for byte.
 """

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from incrowd.core.numbers import exactly
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.generalization.adversaries import MISSING, named_values, negated
-from incrowd.mechanisms.generalization.section import Generalization
-from incrowd.mechanisms.generalization.stated import (
+from incrowd.mechanisms.generalization.certificate import (
     GeneralizationStatedMechanism,
     GeneralizationStatedPromise,
     GeneralizationStatement,
@@ -21,6 +20,7 @@ from incrowd.mechanisms.generalization.stated import (
     StatedAdversary,
     Withstood,
 )
+from incrowd.mechanisms.generalization.section import Generalization
 from incrowd.mechanisms.persons import Persons
 from incrowd.recoding.demands import Demand, Groups
 from incrowd.theory.beliefs import Statements

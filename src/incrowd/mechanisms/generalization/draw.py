@@ -27,10 +27,10 @@ from incrowd.mechanisms.base import (
     Made,
     Tell,
 )
+from incrowd.mechanisms.generalization.certificate import GeneralizationStatement
 from incrowd.mechanisms.generalization.claims import Said, reached, state
 from incrowd.mechanisms.generalization.people import FILE, people_in, to_bytes
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled, Node
-from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.recoding.demands import Demands, Groups, groups_of
 from incrowd.recoding.mapping import MAPPING, Tree
 from incrowd.recoding.mondrian import mondrian

@@ -17,8 +17,8 @@ from incrowd.core.numbers import number
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Publication, section_of
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
+from incrowd.mechanisms.generalization.certificate import GeneralizationCertificate
 from incrowd.mechanisms.generalization.section import Generalization
-from incrowd.mechanisms.generalization.stated import GeneralizationCertificate
 from incrowd.mechanisms.grid import MIDDLES, MOST_LISTED, Grid, NumberSpread
 from incrowd.recoding.mapping import MAPPING, read_tree
 from incrowd.theory._groups import as_written

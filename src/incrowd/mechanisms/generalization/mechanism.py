@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from incrowd.mechanisms.base import Check, FormField, Made, Mechanism, Publication, Tell, all_columns
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
-from incrowd.mechanisms.generalization.described import DESCRIBED
-from incrowd.mechanisms.generalization.section import Generalization
-from incrowd.mechanisms.generalization.stated import (
+from incrowd.mechanisms.generalization.certificate import (
     GeneralizationCertificate,
     GeneralizationStatedMechanism,
     GeneralizationStatedPromise,
     GeneralizationStatement,
 )
+from incrowd.mechanisms.generalization.described import DESCRIBED
+from incrowd.mechanisms.generalization.section import Generalization
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute

@@ -20,12 +20,12 @@ from incrowd.mechanisms.generalization.beliefs_page import (
     requirements,
     worst_groups,
 )
+from incrowd.mechanisms.generalization.certificate import GeneralizationStatement
 from incrowd.mechanisms.generalization.draw import GeneralizationOutcome
 from incrowd.mechanisms.generalization.lattice_page import tables_there_were
 from incrowd.mechanisms.generalization.lattice_view import lattice_json
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings, GeneralizationSettled
 from incrowd.mechanisms.generalization.state import people_beside
-from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.recoding.demands import Groups, groups_of

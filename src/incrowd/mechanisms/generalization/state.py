@@ -21,6 +21,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.declared import are_levels, check_labels, check_mapping, held_columns
 from incrowd.mechanisms.generalization.adversaries import MISSING
+from incrowd.mechanisms.generalization.certificate import GeneralizationCertificate, GeneralizationStatedPromise
 from incrowd.mechanisms.generalization.claims import Beliefs, Said, reached, state
 from incrowd.mechanisms.generalization.people import FILE, read_people
 from incrowd.mechanisms.generalization.section import Generalization
@@ -30,7 +31,6 @@ from incrowd.mechanisms.generalization.settle import (
     demands_of,
     parts_of,
 )
-from incrowd.mechanisms.generalization.stated import GeneralizationCertificate, GeneralizationStatedPromise
 from incrowd.mechanisms.persons import Persons
 from incrowd.policy import Attribute
 from incrowd.recoding.demands import groups_of

@@ -6,9 +6,9 @@ import numpy as np
 
 from incrowd.domain import Recode
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.generalization.certificate import GeneralizationStatement
 from incrowd.mechanisms.generalization.draw import GeneralizationOutcome
 from incrowd.mechanisms.generalization.settle import GeneralizationSettled
-from incrowd.mechanisms.generalization.stated import GeneralizationStatement
 from incrowd.recoding.fidelity import Told, spread
 
 

@@ -32,9 +32,9 @@ from incrowd.mechanisms.base import (
     Made,
 )
 from incrowd.mechanisms.pram.blocks import Block, Integers, Rows, fold
+from incrowd.mechanisms.pram.certificate import PramStatement
 from incrowd.mechanisms.pram.settle import FEWEST, PramSettled, decided, needs_records
 from incrowd.mechanisms.pram.state import state
-from incrowd.mechanisms.pram.stated import PramStatement
 from incrowd.randomness import RandomSource
 from incrowd.theory.randomisation import RetentionReplacement
 

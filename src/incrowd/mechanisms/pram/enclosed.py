@@ -9,9 +9,14 @@ from fractions import Fraction
 from incrowd.mechanisms.base import Check, section_of
 from incrowd.mechanisms.enclosed import at_least, at_most
 from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.pram.certificate import (
+    PramCertificate,
+    PramStatedMechanism,
+    PramStatedPromise,
+    SampledPramMechanism,
+)
 from incrowd.mechanisms.pram.section import Pram
 from incrowd.mechanisms.pram.state import read_block
-from incrowd.mechanisms.pram.stated import PramCertificate, PramStatedMechanism, PramStatedPromise, SampledPramMechanism
 from incrowd.theory import enclosures
 from incrowd.theory._balls import above
 

@@ -25,9 +25,9 @@ from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.grid import MIDDLES, numbers_of
 from incrowd.mechanisms.pram.association import Association, associate
 from incrowd.mechanisms.pram.blocks import Block, backward, fold
+from incrowd.mechanisms.pram.certificate import PramCertificate, SampledPramMechanism
 from incrowd.mechanisms.pram.inversion import Floats, General, Inversion, KeptAxis, invert, likeliest
 from incrowd.mechanisms.pram.state import blocks_of
-from incrowd.mechanisms.pram.stated import PramCertificate, SampledPramMechanism
 from incrowd.theory.intervals import NORMAL_95
 from incrowd.theory.randomisation import RetentionReplacement
 

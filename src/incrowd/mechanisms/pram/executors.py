@@ -13,13 +13,13 @@ from weakref import finalize
 
 from incrowd.hierarchy import CodedAttribute
 from incrowd.mechanisms.base import ExecutorsDraw, MadeInParts, Tell
+from incrowd.mechanisms.pram.certificate import AnyPramMechanism, AnyPramPromise, PramStatement
 from incrowd.mechanisms.pram.comparison_page import looked_at
 from incrowd.mechanisms.pram.parts import kept, require_executors, require_same, write_parts
 from incrowd.mechanisms.pram.report import compared, public_report
 from incrowd.mechanisms.pram.settle import PramSettled, completed, decided, spending
 from incrowd.mechanisms.pram.spark import Told, count_marginals, count_records, records_of, redrawn
 from incrowd.mechanisms.pram.state import state
-from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramStatement
 from incrowd.mechanisms.promises import Promise
 from incrowd.policy import Policy
 from incrowd.sources.spark import SparkSource

@@ -19,9 +19,9 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
+from incrowd.mechanisms.pram.certificate import AnyPramMechanism, AnyPramPromise, PramCertificate, PramStatement
 from incrowd.mechanisms.pram.described import DESCRIBED
 from incrowd.mechanisms.pram.section import Pram
-from incrowd.mechanisms.pram.stated import AnyPramMechanism, AnyPramPromise, PramCertificate, PramStatement
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute

@@ -7,9 +7,9 @@ from decimal import Decimal
 
 from incrowd.core.errors import InternalError
 from incrowd.core.numbers import few_digits, number, percent_down, percent_up
+from incrowd.mechanisms.pram.certificate import PramStatedPromise, PramStatement
 from incrowd.mechanisms.pram.settle import PramPromise
 from incrowd.mechanisms.pram.state import factor, says_nothing
-from incrowd.mechanisms.pram.stated import PramStatedPromise, PramStatement
 from incrowd.mechanisms.sampled_crowd.promise_page import LEARNT, at_least, at_most, guess, share
 from incrowd.reports.page import Content, Fact, Html, formula, heading, paragraph, points, table, tag
 

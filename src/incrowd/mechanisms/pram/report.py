@@ -21,10 +21,10 @@ from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.pram import comparison_page as pram_comparison
 from incrowd.mechanisms.pram import promise_page as pram_promise
 from incrowd.mechanisms.pram.blocks import Block
+from incrowd.mechanisms.pram.certificate import PramStatement
 from incrowd.mechanisms.pram.estimate import can_be_undone, own_variance, tabulate
 from incrowd.mechanisms.pram.inversion import Floats, invert
 from incrowd.mechanisms.pram.settle import PramSettled
-from incrowd.mechanisms.pram.stated import PramStatement
 from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.reports.bars import MOST, Row, bars

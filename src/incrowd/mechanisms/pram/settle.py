@@ -19,6 +19,7 @@ from incrowd.core.numbers import as_given, few_digits, number, number_up
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
+from incrowd.mechanisms.already_sampled import require_one_use
 from incrowd.mechanisms.base import (
     Concern,
     Tell,
@@ -29,7 +30,6 @@ from incrowd.mechanisms.pram.blocks import Block, Rows, as_drawn, backward, fold
 from incrowd.mechanisms.pram.matrices import rows_of
 from incrowd.mechanisms.pram.section import LARGEST_MATRIX, MatrixFile, Pram
 from incrowd.mechanisms.promises import LARGEST_EPSILON, Point, Uncomposable
-from incrowd.mechanisms.samples import require_one_use
 from incrowd.policy import Policy
 from incrowd.theory import randomisation
 from incrowd.theory.profile import Relation

@@ -33,18 +33,7 @@ from incrowd.mechanisms.certificate import Statement, Together
 from incrowd.mechanisms.declared import check_labels, held_columns, says_together
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.pram.blocks import Block, Rows, as_drawn
-from incrowd.mechanisms.pram.section import MatrixFile, Pram, unfit_rows, write_probability
-from incrowd.mechanisms.pram.settle import (
-    FEWEST,
-    PramPromise,
-    PramSettled,
-    _wishes,
-    each_of,
-    keeps,
-    likely_sample,
-    solve,
-)
-from incrowd.mechanisms.pram.stated import (
+from incrowd.mechanisms.pram.certificate import (
     AnyPramMechanism,
     CentralPart,
     InvariantStatedPromise,
@@ -59,6 +48,17 @@ from incrowd.mechanisms.pram.stated import (
     PramStatement,
     PramTogether,
     SampledPramMechanism,
+)
+from incrowd.mechanisms.pram.section import MatrixFile, Pram, unfit_rows, write_probability
+from incrowd.mechanisms.pram.settle import (
+    FEWEST,
+    PramPromise,
+    PramSettled,
+    _wishes,
+    each_of,
+    keeps,
+    likely_sample,
+    solve,
 )
 from incrowd.policy import Attribute
 from incrowd.theory._numbers import round_up

@@ -6,10 +6,10 @@ import numpy as np
 
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.pram.certificate import PramStatement
 from incrowd.mechanisms.pram.estimate import tabulate
 from incrowd.mechanisms.pram.inversion import Floats, invert
 from incrowd.mechanisms.pram.settle import PramSettled
-from incrowd.mechanisms.pram.stated import PramStatement
 from incrowd.recoding.fidelity import Names, Told, spread_counts
 
 

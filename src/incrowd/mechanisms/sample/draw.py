@@ -41,9 +41,9 @@ from incrowd.histogram import Column, Histogram, smallest_type
 from incrowd.mechanisms.base import (
     Made,
 )
+from incrowd.mechanisms.sample.certificate import SampleStatement
 from incrowd.mechanisms.sample.settle import Rounding, SampleSettings, SampleSettled, Terms, find_terms, recode
 from incrowd.mechanisms.sample.state import state
-from incrowd.mechanisms.sample.stated import SampleStatement
 from incrowd.randomness import RandomSource
 from incrowd.theory import sampling
 

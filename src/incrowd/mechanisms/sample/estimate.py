@@ -13,7 +13,7 @@ from incrowd.core.numbers import percent
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimatedCell, EstimateOptions, Estimates, GroupMean, GroupSum
 from incrowd.mechanisms.grid import MIDDLES, Grid, NumberSpread, sampled_mean
-from incrowd.mechanisms.sample.stated import SampleCertificate
+from incrowd.mechanisms.sample.certificate import SampleCertificate
 from incrowd.theory.intervals import (
     ANY,
     CONFIDENCE,

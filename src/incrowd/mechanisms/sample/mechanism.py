@@ -20,14 +20,14 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
-from incrowd.mechanisms.sample.described import DESCRIBED
-from incrowd.mechanisms.sample.section import Sample
-from incrowd.mechanisms.sample.stated import (
+from incrowd.mechanisms.sample.certificate import (
     SampleCertificate,
     SampleStatedMechanism,
     SampleStatedPromise,
     SampleStatement,
 )
+from incrowd.mechanisms.sample.described import DESCRIBED
+from incrowd.mechanisms.sample.section import Sample
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute

@@ -20,11 +20,11 @@ from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sample.advice import Advice, Blame, Step, advise, scales
+from incrowd.mechanisms.sample.certificate import SampleStatement
 from incrowd.mechanisms.sample.draw import SampleOutcome
 from incrowd.mechanisms.sample.plan import draw_sample, plan_sample
 from incrowd.mechanisms.sample.settle import SampleSettled, Terms
 from incrowd.mechanisms.sample.state import factor
-from incrowd.mechanisms.sample.stated import SampleStatement
 from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.recoding.utility import Comparison

@@ -28,15 +28,15 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import check_labels, held_columns
 from incrowd.mechanisms.persons import Persons
-from incrowd.mechanisms.sample.section import Sample
-from incrowd.mechanisms.sample.settle import DIGITS, Rounding, SampleSettings, SampleSettled, Terms, asked_for, printed
-from incrowd.mechanisms.sample.stated import (
+from incrowd.mechanisms.sample.certificate import (
     Found,
     SampleCertificate,
     SampleStatedMechanism,
     SampleStatedPromise,
     SampleStatement,
 )
+from incrowd.mechanisms.sample.section import Sample
+from incrowd.mechanisms.sample.settle import DIGITS, Rounding, SampleSettings, SampleSettled, Terms, asked_for, printed
 from incrowd.policy import Attribute, Span
 
 # --- what it says ---------------------------------------------------------------------------------------------------

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.sample.certificate import SampleStatement
 from incrowd.mechanisms.sample.draw import SampleOutcome
 from incrowd.mechanisms.sample.settle import SampleSettled
-from incrowd.mechanisms.sample.stated import SampleStatement
 from incrowd.recoding.fidelity import Told, spread
 
 

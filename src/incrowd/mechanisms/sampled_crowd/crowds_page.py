@@ -8,10 +8,10 @@ from incrowd.core.errors import InternalError
 from incrowd.core.numbers import count, number, percent
 from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.report import GIVES_AWAY, TITLE
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings
-from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.policy import Policy
 from incrowd.reports.frame import internal_page, records_table
 from incrowd.reports.page import Content, Fact, PageSection, code, paragraph, table

@@ -31,11 +31,11 @@ from incrowd.marginals import Crowds
 from incrowd.mechanisms.base import (
     Made,
 )
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.levels import choose_levels
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.state import state
-from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.noise import DiscreteLaplace
 from incrowd.noise import draw as draw_noise
 from incrowd.randomness import RandomSource

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from incrowd.mechanisms.base import Check, section_of
 from incrowd.mechanisms.enclosed import at_most
 from incrowd.mechanisms.persons import Persons
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdCertificate
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 from incrowd.theory import enclosures
 from incrowd.theory._balls import above, below, precision
 

@@ -22,8 +22,8 @@ from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean, range_text
 from incrowd.mechanisms.grid import MIDDLES, Grid, NumberSpread, sampled_mean
 from incrowd.mechanisms.sampled_crowd.calibrated import ends_by, people_by
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdCertificate
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
-from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
 from incrowd.theory._binomial import tail
 from incrowd.theory.intervals import (
     ANY,

@@ -21,14 +21,14 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
-from incrowd.mechanisms.sampled_crowd.described import DESCRIBED
-from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.stated import (
+from incrowd.mechanisms.sampled_crowd.certificate import (
     CrowdCertificate,
     CrowdStatedMechanism,
     CrowdStatedPromise,
     CrowdStatement,
 )
+from incrowd.mechanisms.sampled_crowd.described import DESCRIBED
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute

@@ -15,12 +15,12 @@ from incrowd.core.numbers import count, number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made, Publication
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
 from incrowd.mechanisms.sampled_crowd.promise_page import crowd_facts, promise, why
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
-from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
 from incrowd.recoding.utility import Comparison

@@ -16,10 +16,10 @@ from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.marginals import Counted
 from incrowd.mechanisms import promises
+from incrowd.mechanisms.already_sampled import require_one_use
 from incrowd.mechanisms.base import Concern, Tell, fixed_levels
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import Minimised, SampledCrowd
-from incrowd.mechanisms.samples import require_one_use
 from incrowd.policy import Policy
 from incrowd.recoding.quality import Apart, Asked, Classified, CrowdCount, Detail, Quality, reach_of
 from incrowd.sources.at_least import CrowdsAsked

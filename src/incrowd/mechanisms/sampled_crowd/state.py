@@ -15,6 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from incrowd.core.numbers import grown
+from incrowd.mechanisms.already_sampled import came_by_chance
 from incrowd.mechanisms.base import (
     Check,
     Publication,
@@ -24,10 +25,7 @@ from incrowd.mechanisms.base import (
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, says_together
 from incrowd.mechanisms.persons import Persons
-from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
-from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled, LevelChoice, parts_of_one
-from incrowd.mechanisms.sampled_crowd.stated import (
+from incrowd.mechanisms.sampled_crowd.certificate import (
     CrowdCertificate,
     CrowdStatedChoice,
     CrowdStatedMechanism,
@@ -36,7 +34,9 @@ from incrowd.mechanisms.sampled_crowd.stated import (
     CrowdStatement,
     CrowdTogether,
 )
-from incrowd.mechanisms.samples import came_by_chance
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled, LevelChoice, parts_of_one
 from incrowd.policy import Attribute
 from incrowd.theory._groups import float_above
 

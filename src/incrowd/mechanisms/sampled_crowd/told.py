@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from incrowd.mechanisms.base import Made
 from incrowd.mechanisms.sampled_crowd.calibrated import people_by
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettled
-from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 from incrowd.mechanisms.sampled_crowd.tree.spread import Spreading

@@ -20,12 +20,12 @@ import numpy as np
 from incrowd.core.errors import InternalError
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.base import Made, Publication
+from incrowd.mechanisms.views.certificate import ViewsCertificate, ViewsStatement
 from incrowd.mechanisms.views.choose import Candidate, Chooser, coarse, total_of
 from incrowd.mechanisms.views.model import Model
 from incrowd.mechanisms.views.model_fit import fit
 from incrowd.mechanisms.views.settle import ViewsSettled
 from incrowd.mechanisms.views.state import read_views, state
-from incrowd.mechanisms.views.stated import ViewsCertificate, ViewsStatement
 from incrowd.mechanisms.views.truth import Integers, Truth
 from incrowd.mechanisms.views.view import View
 from incrowd.noise import DiscreteGaussian, DiscreteLaplace

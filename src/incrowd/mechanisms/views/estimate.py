@@ -21,9 +21,9 @@ from incrowd.core.numbers import as_given
 from incrowd.mechanisms.base import Publication, all_columns
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean
 from incrowd.mechanisms.grid import MIDDLES, numbers_of, sampled_mean
+from incrowd.mechanisms.views.certificate import SampledViewsMechanism, ViewsCertificate
 from incrowd.mechanisms.views.draw import fitted
 from incrowd.mechanisms.views.state import read_views
-from incrowd.mechanisms.views.stated import SampledViewsMechanism, ViewsCertificate
 from incrowd.mechanisms.views.view import Integers, View
 from incrowd.theory.intervals import ANY, SURPRISE, noisy_between, sampled_between
 from incrowd.theory.views import CrowdStep, LaplaceStep

@@ -20,14 +20,14 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.certificate import Together
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimateOptions, Estimates
-from incrowd.mechanisms.views.described import DESCRIBED
-from incrowd.mechanisms.views.section import Views
-from incrowd.mechanisms.views.stated import (
+from incrowd.mechanisms.views.certificate import (
     AnyViewsMechanism,
     ViewsCertificate,
     ViewsStatedPromise,
     ViewsStatement,
 )
+from incrowd.mechanisms.views.described import DESCRIBED
+from incrowd.mechanisms.views.section import Views
 
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute

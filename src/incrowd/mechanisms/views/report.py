@@ -13,13 +13,13 @@ import numpy as np
 
 from incrowd.core.numbers import count, number, number_up, percent
 from incrowd.mechanisms.base import Made, Publication
+from incrowd.mechanisms.views.certificate import ViewsStatement
 from incrowd.mechanisms.views.charts import carried_graph, heat_map
 from incrowd.mechanisms.views.choose import coarse
 from incrowd.mechanisms.views.draw import ViewsOutcome, fitted
 from incrowd.mechanisms.views.model_fit import LIMIT, carried
 from incrowd.mechanisms.views.settle import MOST_CELLS, ViewsSettled
 from incrowd.mechanisms.views.state import read_views
-from incrowd.mechanisms.views.stated import ViewsStatement
 from incrowd.mechanisms.views.view import View
 from incrowd.policy import Policy
 from incrowd.reports.bars import before_and_after, distribution

@@ -11,9 +11,9 @@ from incrowd.domain import Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
+from incrowd.mechanisms.already_sampled import require_one_use
 from incrowd.mechanisms.base import Tell, fixed_levels
 from incrowd.mechanisms.persons import Persons
-from incrowd.mechanisms.samples import require_one_use
 from incrowd.mechanisms.views.section import Choose, Views
 from incrowd.policy import Policy
 from incrowd.theory._groups import float_above

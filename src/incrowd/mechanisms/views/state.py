@@ -10,14 +10,12 @@ import numpy as np
 
 from incrowd.core.numbers import grown, number_up
 from incrowd.domain import Recode
+from incrowd.mechanisms.already_sampled import came_by_chance
 from incrowd.mechanisms.base import Check, Publication, all_columns, published_attributes, section_of
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import Held, are_levels, check_labels, held_columns, says_together
 from incrowd.mechanisms.persons import Persons
-from incrowd.mechanisms.samples import came_by_chance
-from incrowd.mechanisms.views.section import Views
-from incrowd.mechanisms.views.settle import ViewsSettled, rounds_of, single_columns
-from incrowd.mechanisms.views.stated import (
+from incrowd.mechanisms.views.certificate import (
     AnyViewsMechanism,
     SampledViewsMechanism,
     StatedLevel,
@@ -29,6 +27,8 @@ from incrowd.mechanisms.views.stated import (
     ViewsStatement,
     ViewsTogether,
 )
+from incrowd.mechanisms.views.section import Views
+from incrowd.mechanisms.views.settle import ViewsSettled, rounds_of, single_columns
 from incrowd.mechanisms.views.view import View, field_names, file_names
 from incrowd.policy import Attribute
 from incrowd.theory._groups import float_above

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.views.certificate import ViewsStatement
 from incrowd.mechanisms.views.draw import ViewsOutcome, fitted
 from incrowd.mechanisms.views.settle import ViewsSettled
-from incrowd.mechanisms.views.stated import ViewsStatement
 from incrowd.recoding.fidelity import Names, Told, spread_counts
 
 

@@ -14,9 +14,9 @@ from incrowd.mechanisms.grid import middle
 from incrowd.mechanisms.pram import draw as pram
 from incrowd.mechanisms.pram.association import associate, pearson
 from incrowd.mechanisms.pram.blocks import Block
+from incrowd.mechanisms.pram.certificate import KeptBlock, PramCertificate, PramStatedMechanism, SampledPramMechanism
 from incrowd.mechanisms.pram.estimate import reconstruct, tabulate
 from incrowd.mechanisms.pram.inversion import General, KeptAxis, invert, likeliest
-from incrowd.mechanisms.pram.stated import KeptBlock, PramCertificate, PramStatedMechanism, SampledPramMechanism
 from incrowd.randomness import RandomSource
 from incrowd.theory.randomisation import RetentionReplacement, TransitionMatrix
 

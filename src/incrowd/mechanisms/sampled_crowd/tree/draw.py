@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from incrowd.core.errors import InternalError
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
-from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 from incrowd.mechanisms.sampled_crowd.tree.state import state
 from incrowd.noise import DiscreteGaussian

@@ -20,7 +20,7 @@ from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.estimates import NO_OPTIONS, EstimatedCell, EstimateOptions, Estimates, GroupMean
 from incrowd.mechanisms.grid import MIDDLES, MOST_LISTED, numbers_of
-from incrowd.mechanisms.sampled_crowd.stated import CrowdCertificate
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdCertificate
 from incrowd.mechanisms.sampled_crowd.tree.spread import Spreading
 from incrowd.mechanisms.sampled_crowd.tree.state import tree_of
 from incrowd.theory.intervals import extreme_mean, mean_margin, noisy_between, sampled_between

@@ -11,10 +11,10 @@ from incrowd.core.numbers import count, number, percent
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Made, Publication
+from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.crowds_page import RAISE_THE_LIMIT
 from incrowd.mechanisms.sampled_crowd.promise_page import crowd_facts, promise, why
 from incrowd.mechanisms.sampled_crowd.report import GIVES_AWAY, TITLE
-from incrowd.mechanisms.sampled_crowd.stated import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.tree.draw import TreeOutcome
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 from incrowd.mechanisms.sampled_crowd.tree.state import tree_of

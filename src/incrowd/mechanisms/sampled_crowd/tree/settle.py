@@ -14,6 +14,7 @@ from incrowd.core.numbers import as_given, number
 from incrowd.hierarchy import CodedAttribute
 from incrowd.marginals import Counted
 from incrowd.mechanisms import promises
+from incrowd.mechanisms.already_sampled import require_one_use
 from incrowd.mechanisms.base import Concern
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
@@ -21,7 +22,6 @@ from incrowd.mechanisms.sampled_crowd.settle import (
     CrowdSettings,
     solve,
 )
-from incrowd.mechanisms.samples import require_one_use
 from incrowd.policy import Policy
 from incrowd.recoding.boxes import ordered_columns
 from incrowd.recoding.cuts import Cutting

@@ -8,16 +8,16 @@ from incrowd.mechanisms.base import Check, Publication, published_attributes, se
 from incrowd.mechanisms.certificate import Statement
 from incrowd.mechanisms.declared import UNREADABLE, check_mapping, says_together
 from incrowd.mechanisms.persons import Persons
-from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay, read_one_way
-from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
-from incrowd.mechanisms.sampled_crowd.state import assumptions, exact_delta_grounds, in_words, relation, together_of
-from incrowd.mechanisms.sampled_crowd.stated import (
+from incrowd.mechanisms.sampled_crowd.certificate import (
     CrowdCertificate,
     CrowdStatedMechanism,
     CrowdStatedPromise,
     CrowdStatedTree,
     CrowdStatement,
 )
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay, read_one_way
+from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
+from incrowd.mechanisms.sampled_crowd.state import assumptions, exact_delta_grounds, in_words, relation, together_of
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeCrowd, TreeSettled, solve_tree
 from incrowd.policy import Attribute
 from incrowd.recoding.growth import cost
