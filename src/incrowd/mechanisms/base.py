@@ -239,6 +239,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """Whether a survey weight may be among the columns; not where what is published are crowds or counts of them."""
     kept_as: ClassVar[str] = "as it is"
     """How a column is shown whose values are not made coarser."""
+    records_called: ClassVar[tuple[str, str]] = ("record", "records")
+    """What one row of its table is, and what several are."""
     leaves_out: ClassVar[bool] = True
     """Whether a group's share may become smaller because its records are left out, and not by chance alone."""
     epsilon_called: ClassVar[str] = "ε"

@@ -35,7 +35,7 @@ from incrowd.releases.description import described
 from incrowd.releases.folders import internal_folder, staged, writing
 from incrowd.releases.names import CERTIFICATE, DESCRIPTION, POLICY, REHEARSED, REPORT, file_name
 from incrowd.releases.purse import Charged, Foreseen
-from incrowd.releases.verdict import Insight, Verdict
+from incrowd.releases.verdict import Insight, Verdict, in_brief
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +180,10 @@ class Release(Showable):
             f"Release by {self.certified.mechanism.name}",
             (*self.verdict.lines, self.void or self.certified.promise.in_words),
             (ShownTable(("column", "shown", "values that occur"), columns, words=2),),
-            tuple(f"{'For you only: ' if one.internal else ''}{one.text}" for one in self.warnings),
+            (
+                *(f"For you only: {line}" for line in (self.insight.headline, *self.insight.lines) if line),
+                *(f"{'For you only: ' if one.internal else ''}{one.text}" for one in in_brief(self.warnings)),
+            ),
         )
 
 

@@ -41,6 +41,7 @@ MOSTLY_HIDDEN = 0.5
 """A column that a larger part of the records shows as everything alike says little."""
 NEARLY_EMPTY = 30
 """A table with fewer records is hardly worth publishing."""
+UNCONFIRMED = "unconfirmed"
 _NAMED = 4  # values or columns in a line
 _ROWS = 20  # in the plot of shares
 _WORK = 20_000_000  # cells that scores may take, for each number of columns
@@ -178,6 +179,17 @@ class PublicView:
         return Persons.in_policy(self.policy).worded(self.mechanism.in_use)
 
 
+def in_brief(warnings: Sequence[Concern]) -> tuple[Concern, ...]:
+    """Warnings as a person reads them: all parts that nobody has confirmed are one."""
+    marked = [one for one in warnings if one.code == UNCONFIRMED]
+    if len(marked) < 2:
+        return tuple(warnings)
+    names = dict.fromkeys(one.column for one in marked if one.column)
+    about = f" ({', '.join(names)})" if names else ""
+    text = f"{len(marked)} parts of the policy were read off the data, and nobody has confirmed them{about}."
+    return (Concern(UNCONFIRMED, None, text), *(one for one in warnings if one.code != UNCONFIRMED))
+
+
 def _hidden(seen: PublicView) -> Iterator[Concern]:
     for column in seen.columns:
         if column.hidden:
@@ -294,7 +306,7 @@ def _lines(seen: PublicView) -> tuple[str, ...]:
         return ("Nothing could be published: the table is empty.",)
     telling = [column.name for column in seen.columns if column.occurring > 1]
     idle = len(seen.columns) - len(telling)
-    first = count(seen.records, "record", "records")
+    first = count(seen.records, *seen.mechanism.records_called)
     first += f"; {_listed(telling)} tell{'s' if len(telling) == 1 else ''} them apart" if telling else ""
     if idle:
         first += f", {count(idle, 'column does', 'columns do')} not" if telling else ", and no column tells them apart"
@@ -330,7 +342,7 @@ def before_publishing(
     for mark in policy.unconfirmed:
         name = mark.path.split(".")[1] if mark.path.startswith("attributes.") else None
         text = f"{mark.path or 'The policy'} was read off the data ({mark.text}). Confirm it, then remove the mark."
-        yield Concern("unconfirmed", name, text)
+        yield Concern(UNCONFIRMED, name, text)
     for name in policy.published if not mechanism.weights else ():
         if says_weight(words_of(name)) or may_weigh(words_of(name)):
             yield Concern(
@@ -495,7 +507,7 @@ def _line(text: str) -> Html:
 def _warned(title: str, warnings: Sequence[Concern]) -> list[Content]:
     if not warnings:
         return []
-    return [tag("div", tag("b", title), points([w.text for w in warnings]), class_="aside")]
+    return [tag("div", tag("b", title), points([w.text for w in in_brief(warnings)]), class_="aside")]
 
 
 def _score_table(inside: Insight) -> Html:
@@ -541,7 +553,8 @@ def _column_table(found: Verdict, inside: Insight | None = None) -> Html:
 
 
 def _shown_in_words(column: ColumnVerdict) -> str:
-    return column.shown + (f"; {percent(column.at_top)} of the records all alike" if column.at_top else "")
+    shown = column.shown if column.at_one_level else "as its group allows"
+    return shown + (f"; {percent(column.at_top)} of the records all alike" if column.at_top else "")
 
 
 def _names(column: ColumnVerdict) -> list[Content]:

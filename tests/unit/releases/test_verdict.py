@@ -103,6 +103,23 @@ def test_the_public_verdict_is_the_same_whatever_was_left_out(people):
     assert "180 records were left out" in made[0].insight.lines[0]
 
 
+def test_a_synthetic_table_is_not_called_records_shown_as_they_are(people):
+    asked = "mechanism: views, epsilon: 2, delta: 1e-6, by: noise"
+    made = api.release(people, policy(asked, level=0))
+    assert "synthetic rows, nobody's records" in made.verdict.lines[0]
+    assert {column.shown for column in made.verdict.columns} == {"synthetic"}
+
+
+def test_parts_that_nobody_confirmed_are_one_warning_for_a_reader(people):
+    text = TEXT.replace(", ROLE", "").replace("LEVEL", "1").replace("{RELEASE}", "")
+    lines = ["  mechanism: sampled_crowd", "  epsilon: 1 # CONFIRM really?", "  delta: 1e-6 # CONFIRM", "  beta: 0.4"]
+    made = api.release(people, Policy.from_text("\n".join([text.rstrip(), *lines])), rehearse=True)
+    assert sum(warning.code == "unconfirmed" for warning in made.warnings) == 2
+    assert repr(made).count("read off the data") == 1
+    assert made.internal["report.html"].count(b"read off the data") == 1
+    assert made.insight.headline in repr(made)
+
+
 def test_groups_that_lost_most_are_named_to_the_publisher_alone(people):
     made = api.release(people, policy("mechanism: generalization, require: {k: 200}, suppression: 0.05"))
     [lost] = made.insight.warnings

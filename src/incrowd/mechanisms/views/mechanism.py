@@ -67,6 +67,9 @@ class ViewsMechanism(
         FormField("beta", "its rate"),
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
+    kept_as = "synthetic"
+    records_called = ("synthetic row, nobody's record", "synthetic rows, nobody's records")
+    in_use = "Count with `incrowd estimate`, which reads the views and gives an interval for each number."
     table_notes: ClassVar = {"synthetic": "true", "about": "made from published views; its rows are nobody's records"}
     estimate_options = frozenset({"mean"})
     compared_as: ClassVar = ComparedAs(
