@@ -373,7 +373,7 @@ def save_audit(audit: Audit, path: str | Path) -> Path:
 
 def minimised_measures() -> dict[str, str]:
     """By what a generalization can be chosen: the names in a policy, and what each is in words."""
-    from incrowd.mechanisms.generalization.measures import MINIMISED
+    from incrowd.mechanisms.generalization.section import MINIMISED
 
     return dict(MINIMISED)
 

@@ -202,7 +202,7 @@ class UtilityMeasure:
     """How much of a table is left, or lost.
 
     Attributes:
-        name: in a policy, if a search can minimise it; see `policy.mechanisms.measures`.
+        name: in a policy, if a search can minimise it; see `MINIMISED` in `mechanisms.generalization.section`.
         title: at the head of a line of a report.
         unit: a share of a whole, a plain number, bits, or records.
         exact: the measure; less is better.

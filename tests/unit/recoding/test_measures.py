@@ -12,8 +12,7 @@ from incrowd import api
 from incrowd.domain import Recode
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.generalization.measures import MINIMISED
-from incrowd.mechanisms.generalization.section import Generalization
+from incrowd.mechanisms.generalization.section import MINIMISED, Generalization
 from incrowd.recoding.demands import Demand
 from incrowd.recoding.measures import MEASURES
 from incrowd.recoding.search import search

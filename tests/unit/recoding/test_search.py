@@ -15,7 +15,7 @@ from incrowd.core.errors import DataError, ParameterError, UnreachableError
 from incrowd.domain import Recode
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram
-from incrowd.mechanisms.generalization.measures import MINIMISED
+from incrowd.mechanisms.generalization.section import MINIMISED
 from incrowd.recoding import search as module
 from incrowd.recoding import utility
 from incrowd.recoding.demands import Demand

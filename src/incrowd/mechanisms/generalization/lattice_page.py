@@ -14,7 +14,7 @@ from incrowd.mechanisms.generalization.draw import (
     look_around,
 )
 from incrowd.mechanisms.generalization.lattice_view import CELLS, tables_near
-from incrowd.mechanisms.generalization.measures import MINIMISED
+from incrowd.mechanisms.generalization.section import MINIMISED
 from incrowd.mechanisms.generalization.settle import GeneralizationSettings
 from incrowd.recoding.search import Found
 from incrowd.reports.frame import level_in_words

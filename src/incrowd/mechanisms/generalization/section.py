@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, SerializerFunctionWrapHandler, model_serializer
 
 from incrowd.core.errors import PolicyError
 from incrowd.mechanisms.generalization.adversaries import MISSING, AdversarySpec, EarlierTable, named_values
-from incrowd.mechanisms.generalization.measures import Minimise
 from incrowd.mechanisms.generalization.requirements import (
     REQUIREMENTS,
     Closeness,
@@ -34,6 +33,21 @@ AboutValues = AdversarySpec | ValueRequirement
 
 TOGETHER = " & "
 """Between the names of columns, and the values, that are looked at together."""
+
+MINIMISED: Mapping[str, str] = {
+    "loss": "loss of information",
+    "entropy": "loss of entropy",
+    "discernibility": "discernibility",
+    "class_size": "average group size",
+    "divergence": "divergence from the table",
+    "query_error": "error of counts",
+}
+"""By what the best table is chosen, in words; how each is computed, `recoding.measures` has by the same names."""
+
+if TYPE_CHECKING:
+    Minimise = str
+else:
+    Minimise = Literal[tuple(MINIMISED)]
 
 MOST_COMBINED = 10_000
 """More combinations of sensitive values than these are refused."""
