@@ -81,7 +81,18 @@ def require_data(data: str | None, reading: dict[str, Any]) -> None:
         raise click.UsageError("Say which table: a file, a database's address, or --engine with --table.")
 
 
-_STARTS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"\x1f\x8b": ".csv.gz", b"{": ".jsonl"}
+_STARTS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".arrow",
+    b"\xff\xff\xff\xff": ".arrow",  # a stream
+    b"\x1f\x8b": ".csv.gz",
+    b"\x28\xb5\x2f\xfd": ".csv.zst",
+    b"BZh": ".csv.bz2",
+    b"\xfd7zXZ": ".csv.xz",
+    b"$FL": ".sav",
+    b"<stata_dta>": ".dta",
+    b"{": ".jsonl",
+}
 
 
 @contextmanager

@@ -1,5 +1,9 @@
 """Policies and tables on standard input, what is printed and what is not, and manual pages."""
 
+import bz2
+import gzip
+import io
+import lzma
 import runpy
 import shutil
 import subprocess
@@ -7,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from incrowd.cli import incrowd as verbs
+from incrowd.cli._shell import run
 
 ROOT = Path(__file__).resolve().parents[3]
 POLICY = """incrowd: 1
@@ -47,15 +54,31 @@ def test_a_table_comes_on_standard_input_and_quiet_is_quiet(folder):
     assert incrowd(folder, "verify", "out", INCROWD_QUIET="1").stdout == b""
 
 
-def test_a_parquet_table_is_told_by_its_first_bytes(folder):
+def as_parquet(text):
     import pyarrow.csv
     import pyarrow.parquet as pq
 
-    pq.write_table(pyarrow.csv.read_csv(folder / "people.csv"), folder / "people.parquet")
-    given = (folder / "people.parquet").read_bytes()
-    done = incrowd(folder, "audit", "-", "--quasi", "age,sex", "--json", given=given)
-    assert done.returncode == 0
-    assert b'"k": 200' in done.stdout
+    pq.write_table(pyarrow.csv.read_csv(io.BytesIO(text)), written := io.BytesIO())
+    return written.getvalue()
+
+
+def as_arrow_stream(text):
+    import pyarrow as pa
+    import pyarrow.csv
+
+    table = pyarrow.csv.read_csv(io.BytesIO(text))
+    with pa.ipc.new_stream(written := io.BytesIO(), table.schema) as writer:
+        writer.write_table(table)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("packed", [as_parquet, as_arrow_stream, bz2.compress, gzip.compress, lzma.compress])
+def test_a_table_is_told_by_its_first_bytes(folder, packed, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    given = packed((folder / "people.csv").read_bytes())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given)))
+    assert run(verbs, ["audit", "-", "--quasi", "age,sex", "--json"]) == 0
+    assert '"k": 200' in capsys.readouterr().out
 
 
 def test_a_policy_comes_on_standard_input_and_its_paths_start_here(folder):
