@@ -131,7 +131,6 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets=[])
 
     def forget(self, connection: Connection) -> None:
-        """A connection is gone, and there is room for another."""
         self.open.discard(connection)
         self.changed.set()
 
@@ -186,7 +185,6 @@ class Server(uvicorn.Server):
             self.changed.set()
 
     def _make_room(self) -> None:
-        """Close the connections whose clients have kept us waiting for the longest, a few at once."""
         waiting = [connection for connection in self.open if not connection.is_ours and not connection.is_cut]
         slowest = heapq.nsmallest(max(1, self.most // 16), waiting, key=lambda connection: connection.deadline)
         for connection in slowest:

@@ -478,7 +478,15 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         *,
         void: str | None,
     ) -> bytes:
-        """The report that is published beside the table; it speaks of what is published alone."""
+        """The report that is published beside the table; it speaks of what is published alone.
+
+        Args:
+            policy: what was asked for.
+            settings: what is promised.
+            published: the release.
+            statement: what it says of itself.
+            void: why nothing is promised, if so.
+        """
 
     @abstractmethod
     def internal_files(
@@ -491,7 +499,16 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
         *,
         void: str | None,
     ) -> dict[str, bytes]:
-        """What only the publisher may see, by file name: `report.html`, and whatever else the mechanism has."""
+        """What only the publisher may see, by file name: `report.html`, and whatever else the mechanism has.
+
+        Args:
+            policy: what was asked for.
+            attributes: the columns of the table, in its order.
+            settings: what is promised.
+            table: the full table, base codes.
+            made: what came out.
+            void: why nothing is promised, if so.
+        """
 
     def internal_crowds(
         self,

@@ -98,7 +98,6 @@ class _Worth(Cost):
         self._whole = sum(self.hope(column, 0)[1] for column in range(len(hierarchies)))
 
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> int:  # noqa: ARG002 - they are worth nothing
-        """Up to rounding."""
         return self._whole - int(np.dot(sizes, weights))
 
     def hope(self, column: int, level: int) -> Hope:
@@ -140,11 +139,9 @@ class Discernibility(Cost):
     """`utility.discernibility`."""
 
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> int:  # noqa: ARG002
-        """Exactly."""
         return self.above_cells(sizes, suppressed)
 
     def above_cells(self, cells: Codes, suppressed: int) -> int:
-        """As if the cells were the groups."""
         return utility.sum_of_squares(cells, self.total) + suppressed * self.total
 
 
@@ -189,7 +186,6 @@ class QueryError(Cost):
     needs_table = True
 
     def of(self, sizes: Codes, weights: Codes, suppressed: int) -> float:  # noqa: ARG002
-        """Never called."""
         raise InternalError("the error of queries was asked for without a table")
 
 

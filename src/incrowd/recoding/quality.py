@@ -199,11 +199,9 @@ class Detail(Quality):
         return self.survival.largest_step * largest
 
     def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
-        """All at once."""
         return scores(lattice, columns, counts, self.survival.reaching(total))
 
     def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:  # noqa: ARG002
-        """From the cells."""
         cells, weights = lattice.cells(node, columns, counts)
         return int(np.dot(self.survival.values(cells), weights))
 
@@ -324,7 +322,6 @@ class Asked(Quality):
         return found
 
     def one(self, lattice: Lattice, node: Node, columns: Sequence[Codes], counts: Codes, total: int) -> int:  # noqa: ARG002
-        """The people, from the cells."""
         return int(self.survival.values(lattice.cells(node, columns, counts)[0]).sum())
 
 
@@ -352,7 +349,6 @@ class Classified(Quality):
         return frozenset({self.target})
 
     def added(self, lattice: Lattice, columns: Sequence[Codes], counts: Codes, total: int) -> Codes:
-        """One after the other."""
         found = [self.one(lattice, node, columns, counts, total) for node in lattice.nodes()]
         return np.array(found, dtype=np.int64)
 

@@ -123,7 +123,6 @@ class SumRule(Counting):
         return min(copies * own, Fraction(math.nextafter(1.0, 0.0)))
 
     def fits(self, costs: Costs) -> bool:
-        """Both sums are within the budget."""
         epsilon, delta = self.spent(costs)
         return epsilon <= self.budget.epsilon and delta <= self.budget.delta
 
@@ -219,7 +218,6 @@ class Units(Counting):
         return {"units": each * entry.copies}
 
     def fits(self, costs: Costs) -> bool:
-        """No more units than the budget is worth."""
         return self._used(costs) <= self.budget.terms["units"]
 
     def spent(self, costs: Costs) -> tuple[float, float]:

@@ -234,7 +234,6 @@ class DatabaseSource(DuckDBSource):
                 raise
 
     def gather(self, scan: Scan, wanted: Mapping[int, Coding | None]) -> tuple[str, str | None]:
-        """Groups, which are made where the table is."""
         assert isinstance(scan, _Scan)  # noqa: S101 - made above
         coded = {i: coding for i, coding in wanted.items() if coding is not None}
         require_fitting(list(coded.values()), [self._remote.fields[i].kind for i in coded])

@@ -383,7 +383,6 @@ class _Beginning(DuckDBSource):
         self._rows = rows
 
     def held(self, scan: Scan, positions: Sequence[int]) -> tuple[str, str | None]:
-        """So many rows as they are held."""
         relation, weight = super().held(scan, positions)
         return f"(FROM {relation} LIMIT {self._rows})", weight
 

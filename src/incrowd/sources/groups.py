@@ -51,7 +51,6 @@ class GroupedSource(DuckDBSource):
     """A table of which groups of rows are known, and how many rows are in each."""
 
     def held(self, scan: Scan, positions: Sequence[int]) -> tuple[str, str | None]:
-        """The groups, and their column of counts."""
         return scan(positions), "n"
 
 

@@ -49,7 +49,6 @@ class CellProfile(PrivacyProfile):
         return _highest(group_removal(self.k, self.beta, epsilon, self.rows))
 
     def addition(self, epsilon: float) -> float:
-        """δ when the table without them is."""
         return _highest(group_addition(self.k, self.beta, epsilon, self.rows))
 
 

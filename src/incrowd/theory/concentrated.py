@@ -99,12 +99,10 @@ class ChosenCrowd(PrivacyProfile):
         require_between("rho", self.rho, 0.0, 100.0)
 
     def removal(self, epsilon: float) -> float:
-        """δ when the larger table is the true one."""
         crowd = CrowdProfile(self.k, self.beta, rows=self.rows)
         return _joined(crowd, self.rho, require_non_negative("epsilon", epsilon), "removal")
 
     def addition(self, epsilon: float) -> float:
-        """δ when the smaller table is the true one."""
         crowd = CrowdProfile(self.k, self.beta, rows=self.rows)
         return _joined(crowd, self.rho, require_non_negative("epsilon", epsilon), "addition")
 

@@ -191,7 +191,6 @@ class KAnonymity(Requirement):
 
     @property
     def name(self) -> str:
-        """What is required."""
         if self.counted:
             return f"groups of at least {self.k} people, counted"
         return f"groups of at least {self.k} records" + (
@@ -204,15 +203,12 @@ class KAnonymity(Requirement):
         return cls(people) if rows == 1 else cls(rows * (require_count("k", people) - 1) + 1, people)
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
-        """By its size."""
         return sum(group) >= self.k
 
     def fails(self, table: GroupTable) -> Flags:
-        """The smaller ones."""
         return table.sizes < self.k
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """The smallest group."""
         return k_anonymity(counts, per_group=per_group)
 
 
@@ -231,16 +227,13 @@ class DistinctDiversity(Requirement):
         return f"at least {self.l} different values in every group"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
-        """By counting its values."""
         return sum(count > 0 for count in group) >= self.l
 
     def fails(self, table: GroupTable) -> Flags:
-        """Those with fewer values."""
         flags: Flags = np.count_nonzero(table.cells, axis=1) < self.l
         return flags
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """The smallest number of different values."""
         return distinct_l_diversity(counts, per_group=per_group)
 
 
@@ -287,7 +280,6 @@ class EntropyDiversity(Requirement):
         return [Bound(np.full(len(whole), high))]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """exp of the smallest entropy."""
         return entropy_l_diversity(counts, per_group=per_group)
 
 
@@ -307,12 +299,10 @@ class RecursiveDiversity(Requirement):
         return f"recursive ({_plain(self.c)}, {self.l})-diversity"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
-        """By the counts in their order."""
         first, *others = sorted(group, reverse=True)
         return first < self.low * sum(others[self.l - 2 :])
 
     def fails(self, table: GroupTable) -> Flags:
-        """By the quotient that must stay below c."""
         scores = recursion_scores(table, self.l)
         return scores.beyond(float(self.c), lambda at, clue: _below(scores.exact(at, clue), self.low))
 
@@ -344,12 +334,10 @@ class LargestShare(Requirement):
         return f"no {which} with a share above {_plain(self.alpha)} of any group"
 
     def keeps(self, group: Sequence[int], whole: Sequence[int]) -> bool:  # noqa: ARG002
-        """By each share."""
         named = range(len(group)) if self.values is None else self.values
         return all(group[value] <= self.high * sum(group) for value in named)
 
     def fails(self, table: GroupTable) -> Flags:
-        """By the shares."""
         scores = share_scores(table, self.values)
         return scores.beyond(float(self.alpha), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
 
@@ -359,7 +347,6 @@ class LargestShare(Requirement):
         return [Bound(np.where(named, float(self.alpha), 1.0))]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """The largest share."""
         return largest_share(counts, self.values, per_group=per_group)
 
 
@@ -386,7 +373,6 @@ class TCloseness(Requirement):
         return cost(self.distance, surplus) <= self.high
 
     def fails(self, table: GroupTable) -> Flags:
-        """By the distances."""
         scores = distance_scores(table, self.distance, table.totals)
         return scores.beyond(float(self.t), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
 
@@ -407,7 +393,6 @@ class TCloseness(Requirement):
         return found
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """The largest distance."""
         return t_closeness(counts, self.distance, per_group=per_group)
 
 
@@ -455,7 +440,6 @@ class BetaLikeness(Requirement):
         return [Bound(most)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """The largest relative gain."""
         return beta_likeness(counts, enhanced=self.enhanced, per_group=per_group)
 
 
@@ -496,7 +480,6 @@ class DeltaDisclosure(Requirement):
         return [Bound(change * whole), Bound(whole / change, 1 - 1 / change)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> Measure:
-        """The largest logarithm."""
         return delta_disclosure(counts, per_group=per_group)
 
 
@@ -538,7 +521,6 @@ class BeliefRatio(Requirement):
         return True
 
     def fails(self, table: GroupTable) -> Flags:
-        """By the ratios in closed form."""
         scores = belief_scores(table, self.adversary, self.predicates)
         return scores.beyond(float(self.epsilon), lambda at, clue: _at_most(scores.exact(at, clue), self.high))
 
@@ -561,7 +543,6 @@ class BeliefRatio(Requirement):
         return [Bound(most)]
 
     def measure(self, counts: npt.ArrayLike, *, per_group: bool = False) -> BeliefAudit:
-        """The smallest ratio that a table has."""
         return belief_ratio(counts, self.adversary, self.predicates, per_group=per_group)
 
 

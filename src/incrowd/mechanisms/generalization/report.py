@@ -46,15 +46,7 @@ def public_report(
     *,
     void: str | None,
 ) -> bytes:
-    """The report that is published beside the release.
-
-    Args:
-        policy: what was asked for.
-        settled: what is promised.
-        publication: the release.
-        statement: what it says of itself.
-        void: why nothing is promised, if so.
-    """
+    """The report that is published beside the release."""
     settings, published = settled.generalization, publication.table
     groups = groups_of(published, settings.quasi, settings.sensitive, people_beside(publication, settings.quasi))
     if any(groups.failing(demand) for demand in settled.demands):
@@ -240,16 +232,7 @@ def internal_report(
     *,
     void: str | None = None,
 ) -> bytes:
-    """The report that only the publisher may see.
-
-    Args:
-        policy: what was asked for.
-        attributes: the columns of the table, in its order.
-        settled: what is promised.
-        table: the full table, base codes.
-        made: what came out, and what the search saw.
-        void: as for the public report.
-    """
+    """The report that only the publisher may see."""
     settings, outcome = settled.generalization, made.outcome
     if not isinstance(outcome, GeneralizationOutcome):
         raise InternalError("a report was asked for on another mechanism's outcome")

@@ -111,7 +111,6 @@ class Generalization(ReleaseSection):
         return self.adversaries[number].name or f"adversary {number + 1}"
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
-        """What does not go together, within the release or with the attributes that it publishes."""
         findings: list[Finding] = []
         if not self.adversaries and not self.require:
             findings.append((("release",), "say what the table must withstand: give 'adversaries' or 'require'"))

@@ -72,7 +72,6 @@ class PramEstimates(Estimates):
     association: Association | None
 
     def remarks(self) -> list[str]:
-        """How two columns go together."""
         return [] if self.association is None else self.association.sentences()
 
 

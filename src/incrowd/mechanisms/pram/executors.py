@@ -40,7 +40,6 @@ class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
         self._rows, self._sets = records_of(rows), looked_at(self._settings)
 
     def ready(self, scratch: Path, tell: Tell) -> Promise:
-        """Try the executors, and find the promise."""
         require_executors(self._rows.frame.sparkSession, scratch)
         tell("reading", 0.5)
         self._truth = count_marginals(self._rows, self._sets)
@@ -49,7 +48,6 @@ class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
         return spending(self._settings)
 
     def draw(self, key: bytes, scratch: Path, tell: Tell) -> MadeInParts[PramStatement]:
-        """Redraw and write every record."""
         settings = self._settings
         with kept(redrawn(self._rows, settings.blocks, key, settings.records, self._sets)) as cells:
             told = Told.of(cells, settings.records, self._sets)
@@ -67,5 +65,4 @@ class PramExecutors(ExecutorsDraw[AnyPramPromise, AnyPramMechanism]):
         return public_report(policy, self._settings, made.published, made.statement, void=void)
 
     def internal_report(self, policy: Policy, made: MadeInParts[PramStatement], *, void: str | None) -> bytes:
-        """The report that only the publisher may see."""
         return compared(policy, self._attributes, self._settings, self._truth, made.published, void=void)

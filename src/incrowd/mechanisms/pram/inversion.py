@@ -196,35 +196,28 @@ class General(Inversion):
         return sums
 
     def forward(self, cells: Floats, axis: int) -> Floats:
-        """One product with the matrix."""
         return _along(self.matrix.T, cells, axis)
 
     def backward(self, cells: Floats, axis: int) -> Floats:
-        """One product with the matrix."""
         return _along(self.matrix, cells, axis)
 
     def solved(self, cells: Floats, axis: int) -> Floats:
-        """One product with the inverse."""
         return _along(self._inverse.T, cells, axis)
 
     def solved_back(self, cells: Floats, axis: int) -> Floats:
-        """One product with the inverse."""
         return _along(self._inverse, cells, axis)
 
     def undone(self, cells: Floats, axis: int, *, squared: bool = False) -> Floats:
-        """One product with C."""
         return _along(self.coefficients**2 if squared else self.coefficients, cells, axis)
 
     def paired(
         self, cells: Floats, axis: int, sizes: Sequence[int], place: int, first: Floats, second: Floats
     ) -> Floats:
-        """From C, written out."""
         apart = self.coefficients.reshape(*sizes, self.size)
         p, n = (np.tensordot(weights, apart, axes=(0, place)).reshape(-1, self.size) for weights in (first, second))
         return _along(np.asarray(p * n, dtype=np.float64), cells, axis)
 
     def summed(self, cells: Floats, axis: int) -> Floats:
-        """One product with M."""
         return _along(self._sum, cells, axis)
 
 

@@ -54,15 +54,7 @@ _CELL, _EDGE = 9, 2
 def public_report(
     policy: Policy, settled: PramSettled, published: Counted, statement: PramStatement, *, void: str | None
 ) -> bytes:
-    """The report that is published beside the release.
-
-    Args:
-        policy: what was asked for.
-        settled: how values were redrawn, and what that promises.
-        published: the release, or its counts by what `pram_comparison.looked_at` names.
-        statement: what it says of itself.
-        void: why nothing is promised, if so.
-    """
+    """The report that is published beside the release, of which counts by `comparison_page.looked_at` are enough."""
     settled = settled.published(published.total)
     promise = settled.promise
     output = policy.release.output if policy.release else "parquet"
@@ -322,16 +314,7 @@ def internal_report(
     *,
     void: str | None = None,
 ) -> bytes:
-    """The report that only the publisher may see.
-
-    Args:
-        policy: what was asked for.
-        attributes: the columns of the table, in its order.
-        settled: how values were redrawn, and what that promises.
-        table: the full table, base codes; what is shown is the table at the published levels.
-        made: what came out.
-        void: why nothing is promised, if so.
-    """
+    """The report that only the publisher may see."""
     if not isinstance(made.outcome, Histogram):
         raise InternalError("there is no table to compare the release with")
     return compared(policy, attributes, settled, made.outcome, made.published, void=void)

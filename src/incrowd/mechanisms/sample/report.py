@@ -69,15 +69,7 @@ _STEPS = 14
 def public_report(
     policy: Policy, settled: SampleSettled, published: Histogram, statement: SampleStatement, *, void: str | None
 ) -> bytes:
-    """The report that is published beside the sample.
-
-    Args:
-        policy: what was asked for.
-        settled: the columns and their levels.
-        published: the sample.
-        statement: what it says of itself.
-        void: why nothing is promised, if so.
-    """
+    """The report that is published beside the sample."""
     terms = _terms(statement)
     output, of = policy.release.output if policy.release else "parquet", Persons.in_policy(policy).estimated
     facts = [
@@ -284,16 +276,7 @@ def internal_report(
     *,
     void: str | None = None,
 ) -> bytes:
-    """The report that only the publisher may see.
-
-    Args:
-        policy: what was asked for.
-        attributes: the columns of the table, in its order.
-        settled: their levels, and what is rounded.
-        table: the full table, base codes.
-        made: what came out.
-        void: why nothing is promised, if so.
-    """
+    """The report that only the publisher may see."""
     outcome: SampleOutcome = made.outcome
     terms, rounding = outcome.terms, settled.sample.rounding
     recodes = {

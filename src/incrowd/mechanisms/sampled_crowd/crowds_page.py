@@ -27,14 +27,7 @@ def internal_report(
     *,
     void: str | None = None,
 ) -> bytes:
-    """The report that only the publisher may see.
-
-    Args:
-        policy: what was asked for.
-        settings: what is promised.
-        made: what came out.
-        void: why nothing is promised, if so.
-    """
+    """The report that only the publisher may see."""
     published, crowds = made.published, made.outcome.crowds
     if crowds is None:
         raise InternalError("a report on large cells was asked for where all cells are known")

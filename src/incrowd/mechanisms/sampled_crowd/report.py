@@ -37,15 +37,7 @@ _SUPPRESSED = 12
 def public_report(
     policy: Policy, settled: CrowdSettled, publication: Publication, statement: CrowdStatement, *, void: str | None
 ) -> bytes:
-    """The report that is published beside the release.
-
-    Args:
-        policy: what was asked for.
-        settled: what is promised.
-        publication: the release.
-        statement: what it says of itself.
-        void: why nothing is promised, if so.
-    """
+    """The report that is published beside the release."""
     settings, published = settled.crowd, publication.table
     if len(published) and int(published.counts.min()) < settings.k:
         raise InternalError("a report was asked for on a release with too small a crowd")
@@ -214,16 +206,7 @@ def internal_report(
     *,
     void: str | None = None,
 ) -> bytes:
-    """The report that only the publisher may see.
-
-    Args:
-        policy: what was asked for.
-        attributes: the columns of the table, in its order.
-        settled: what is promised.
-        table: the full table, base codes.
-        made: what came out, the sample included.
-        void: why nothing is promised, if so.
-    """
+    """The report that only the publisher may see."""
     settings = settled.crowd
     c = Comparison(
         table,

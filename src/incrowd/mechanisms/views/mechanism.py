@@ -192,7 +192,6 @@ class ViewsMechanism(
         return section.rows
 
     def beside_names(self, certificate: ViewsCertificate) -> Sequence[str]:
-        """The views."""
         from incrowd.mechanisms.views.state import beside_names
 
         return beside_names(certificate)

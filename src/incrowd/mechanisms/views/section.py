@@ -85,7 +85,6 @@ class Views(ReleaseSection):
         return [tuple(sorted(view, key=names.index)) for view in self.views or () if len(view) > 1]
 
     def unfit(self, attributes: Mapping[str, Attribute]) -> list[Finding]:
-        """What does not go together, within the release or with the attributes that it publishes."""
         findings = self._unfit_sample()
         if self.views is not None and self.choose is not None:
             findings.append((("release", "choose"), "the views are listed already: give 'views' or 'choose'"))

@@ -48,7 +48,6 @@ class TreeCrowd(CrowdSettings):
 
     @cached_property
     def delta_at(self) -> Callable[[float], float]:
-        """The δ of choice and crowd together at any ε."""
         rows = self.persons.at_most
         profile: PrivacyProfile = CrowdProfile(self.k, self.beta, rows=rows)
         if self.rho:
