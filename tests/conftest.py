@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 # Tests are no package; what several of them use is found by these names.
-for name in ("databases", "json_schema", "older_notions", "studio_pages", "sufficient_conditions"):
+SHARED = "databases json_schema older_notions power_audit spending studio_pages sufficient_conditions"
+for name in SHARED.split():
     _spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     sys.modules[name] = importlib.util.module_from_spec(_spec)
     _spec.loader.exec_module(sys.modules[name])

@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 from incrowd.core.errors import BudgetError
 from incrowd.mechanisms.promises import CrowdPromise, Entry, Point, Uncomposable
-from incrowd.releases.costs import at_least, at_most, meaning, parts_of, planned_parts
+from incrowd.releases.costs import at_least, at_most, meaning
 from incrowd.releases.ledger import Ledger
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import ApproximateDP, Relation, compose
+from spending import spent
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 some = settings(max_examples=60, deadline=None)
@@ -26,11 +27,6 @@ few = settings(max_examples=15, deadline=None)
 hundredths = st.integers(0, 80).map(lambda n: n / 100)
 small_deltas = st.sampled_from([0.0, 0.0, 1e-9, 1e-7])
 relations = st.sampled_from(Relation)
-
-
-def spent(entries, relation, delta):
-    """What they cost as one plan."""
-    return planned_parts(parts_of(entries, relation), delta)
 
 
 def entry(promise, **more):

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from incrowd.core.errors import BudgetError, ParameterError
 from incrowd.core.numbers import as_given
@@ -19,6 +19,8 @@ from incrowd.theory.concentrated import ChosenCrowd
 from incrowd.theory.crowd import CrowdProfile, require_rows
 from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, compose, to_replace_one
 from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated
+
+NamedT = TypeVar("NamedT", bound=StrEnum)
 
 LARGEST_EPSILON = 100.0
 """No single promise or budget lies above this: e^100 promises nothing."""
@@ -399,21 +401,20 @@ def _epsilon(name: str, value: float) -> float:
 
 def as_relation(value: Relation | str) -> Relation:
     """The relation, also from its name."""
-    try:
-        return Relation(value)
-    except ValueError:
-        raise ParameterError(
-            f"relation must be one of {', '.join(Relation)}.", code="parameter-range", details={"parameter": "relation"}
-        ) from None
+    return _named(Relation, "relation", value)
 
 
 def as_rule(value: Rule | str) -> Rule:
     """The rule, also from its name."""
+    return _named(Rule, "rule", value)
+
+
+def _named(kind: type[NamedT], parameter: str, value: str) -> NamedT:
     try:
-        return Rule(value)
+        return kind(value)
     except ValueError:
         raise ParameterError(
-            f"rule must be one of {', '.join(Rule)}.", code="parameter-range", details={"parameter": "rule"}
+            f"{parameter} must be one of {', '.join(kind)}.", code="parameter-range", details={"parameter": parameter}
         ) from None
 
 

@@ -139,7 +139,7 @@ class Ledger:
                 ("sample-reused"). Nothing is recorded.
             RelationError: the budget is about adding or removing a record, the promise about replacing one.
         """
-        self._first_look(dataset).admit(entry)
+        self.account(dataset).admit(entry)
         receipt, value = None, ""
         try:
             with self._transaction(writing=True) as db:
@@ -213,7 +213,7 @@ class Ledger:
             UnreachableError: by this rule the budget has nothing to spend.
         """
         wanted = Budget(epsilon, delta, as_relation(relation), as_rule(rule), unit)
-        account = self._first_look(dataset)
+        account = self.account(dataset)
         if account.budget == wanted:
             return account.budget
         budget = settled(wanted)
@@ -230,11 +230,17 @@ class Ledger:
 
     def budget(self, dataset: str) -> Budget | None:
         """The budget in force, without adding anything up; None if there is none."""
-        return self._first_look(dataset).budget
+        return self.account(dataset).budget
 
     def account(self, dataset: str) -> Account:
-        """All that a decision about a dataset depends on."""
-        return self._first_look(dataset)
+        """All that a decision about a dataset depends on.
+
+        Nothing is locked: what takes long to compute is computed here, and then remembered. Decisions are made again,
+        on the account that the write lock protects.
+        """
+        require_text("dataset", dataset)
+        with self._transaction() as db:
+            return self._account(db, dataset)
 
     def statement(self, dataset: str) -> AccountStatement:
         """What was released, spent and left.
@@ -269,15 +275,6 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _first_look(self, dataset: str) -> Account:
-        """The account with nothing locked: what takes long to compute is computed on it, and then remembered.
-
-        Decisions are made again, on the account that the write lock protects.
-        """
-        require_text("dataset", dataset)
-        with self._transaction() as db:
-            return self._account(db, dataset)
 
     def _account(self, db: sqlite3.Connection, dataset: str) -> Account:
         budgets = _budgets(db, dataset, self.path)

@@ -60,11 +60,14 @@ def sharp(formula: Callable[Arguments, arb]) -> Callable[Arguments, arb]:
 
 @sharp
 def crowd_removal(k: int, beta: float, epsilon: float) -> arb:
-    """h_k(n) = T_k(n) − e^ε T_k(n−1) at n = ⌈(k−1)/γ⌉, as β f(k−1; n−1) − (e^ε−1) T_k(n−1)."""
+    """h_k(n) = T_k(n) − e^ε T_k(n−1) at n = ⌈(k−1)/γ⌉, as β f(k−1; n−1) − (e^ε−1) T_k(n−1).
+
+    Where the ball of (k−1)/γ leaves two n possible, here and below, either will do: δ is not below what any n gives.
+    """
     from flint import arb
 
     p, growth = arb(beta), arb(epsilon).exp()
-    n = max(k, _ceiling((k - 1) / (1 - (1 - p) / growth)))
+    n = max(k, whole_above((k - 1) / (1 - (1 - p) / growth)))
     return p * _mass(k - 1, n - 1, p) - (growth - 1) * binomial_tail(n - 1, k, p)
 
 
@@ -77,7 +80,7 @@ def crowd_addition(k: int, beta: float, epsilon: float) -> arb:
     gamma = 1 - growth * (1 - p)
     if gamma <= 0:
         return arb(0)
-    n = max(1, _ceiling((k - 1) / gamma))
+    n = max(1, whole_above((k - 1) / gamma))
     # P[X_n < k] = P[n − X_n > n − k], a tail of the failures, as P[X_n < k] = P[X_{n−1} < k] − β f(k−1; n−1).
     before = binomial_tail(n - 1, n - k, 1 - p) if n > k else arb(1)
     return growth * p * _mass(k - 1, n - 1, p) - (growth - 1) * before
@@ -97,7 +100,7 @@ def crowd_group(k: int, beta: float, epsilon: float, rows: int) -> arb:
         gamma = 1 - (1 - p) * (-sign * arb(epsilon) / rows).exp()
         if not gamma > 0:
             continue
-        last = max(k - 1, _ceiling((k - 1) / gamma))
+        last = max(k - 1, whole_above((k - 1) / gamma))
         for n in range(max(k - 1, last - rows - 1), last + 1):
             with_her, without = binomial_tail(n + rows, k, p), binomial_tail(n, k, p)
             delta = with_her - growth * without if sign > 0 else 1 - without - growth * (1 - with_her)
@@ -123,11 +126,6 @@ def _mass(successes: int, trials: int, p: arb) -> arb:
         return arb.bin_uiui(trials, successes) * p**successes * (1 - p) ** (trials - successes)
     choose = arb(trials + 1).lgamma() - arb(successes + 1).lgamma() - arb(trials - successes + 1).lgamma()
     return (choose + successes * p.log() + (trials - successes) * (-p).log1p()).exp()
-
-
-def _ceiling(ball: arb) -> int:
-    """The ball rounded up. Of two possible answers either will do: δ is not below what any n gives."""
-    return whole_above(ball)
 
 
 # --- randomised records ---------------------------------------------------------------------------------------------

@@ -16,17 +16,13 @@ import pytest
 from incrowd.core.errors import BudgetError, InputError, ParameterError, RelationError
 from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Uncomposable
 from incrowd.releases import ledger as module
-from incrowd.releases.costs import at_least, at_most, meaning, parts_of, planned_parts
+from incrowd.releases.costs import at_least, at_most, meaning
 from incrowd.releases.ledger import Ledger
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.profile import Relation, compose, to_replace_one
+from spending import spent
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
-
-
-def spent(entries, relation, delta):
-    """What they cost as one plan."""
-    return planned_parts(parts_of(entries, relation), delta)
 
 
 @pytest.fixture
@@ -541,15 +537,15 @@ def test_a_ledger_kept_locked_is_an_error_after_a_while(ledger, monkeypatch):
 def test_a_refusal_inside_the_transaction_leaves_nothing(ledger, monkeypatch):
     """What counts is the second look, under the lock: another process may have spent in between."""
     ledger.set_budget("d", 0.1, 0, ADD)
-    look = Ledger._first_look
+    look = Ledger.account
 
     def overtaken(self, dataset):
         account = look(self, dataset)
-        monkeypatch.setattr(Ledger, "_first_look", look)
+        monkeypatch.setattr(Ledger, "account", look)
         ledger.charge("d", point(0.1))
         return account
 
-    monkeypatch.setattr(Ledger, "_first_look", overtaken)
+    monkeypatch.setattr(Ledger, "account", overtaken)
     with pytest.raises(BudgetError):
         ledger.charge("d", point(0.1))
     assert ledger.statement("d").spent.releases == 1

@@ -12,12 +12,13 @@ from incrowd.mechanisms.promises import Budget, CrowdPromise, Entry, Point, Rule
 from incrowd.releases import ledger as ledger_module
 from incrowd.releases import rules
 from incrowd.releases.accounts import Account
-from incrowd.releases.costs import meaning, planned
+from incrowd.releases.costs import meaning
 from incrowd.releases.ledger import Ledger
 from incrowd.releases.rules import _most_units, counting, dominates, settled
 from incrowd.theory.crowd import CrowdProfile
 from incrowd.theory.filters import OrderCost, OrderFilter
 from incrowd.theory.profile import Relation
+from spending import spent
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
 
@@ -75,7 +76,7 @@ def test_the_old_rule_would_have_spent_more_than_the_budget():
     """What numerical composition admits, one after another, overspends: 0.2827 of 0.2191."""
 
     def composed(entries):
-        return planned(entries, ADD, 0.2191) <= 1
+        return spent(entries, ADD, 0.2191) <= 1
 
     assert all(composed((MENU[0], second)) for second in MENU)
     assert worst(composed, MENU, 1.0, 2) == pytest.approx(0.2827, abs=5e-5)
@@ -157,7 +158,7 @@ def test_what_n_crowds_need_by_each_rule(number, sums, static, order, derived):
     """At δ = 1e-5, k = 17, β = 0.3; the last column is what a budget must be, with all numbers derived from it."""
     plain = CrowdProfile(17, 0.3).epsilon(1e-5 / number)
     assert number * plain == pytest.approx(sums, rel=5e-3)
-    composed = planned([crowd(delta=None)] * number, ADD, 1e-5)
+    composed = spent([crowd(delta=None)] * number, ADD, 1e-5)
     assert composed == pytest.approx(static, abs=1e-3)
     if number in (2, 20):
         assert literal_order(number, 1e-5) == pytest.approx(order, rel=0.02)
@@ -204,7 +205,7 @@ def test_copies_are_one_plan_and_are_charged_as_so_many():
     assert one == alone
     assert four["delta"] == 4e-6
     assert one["epsilon"] < four["epsilon"] < 4 * one["epsilon"]
-    assert four["epsilon"] == planned([crowd(copies=4)], ADD, 4e-6)
+    assert four["epsilon"] == spent([crowd(copies=4)], ADD, 4e-6)
     assert counting(by("unit", 2, 1e-5, unit="k=17,beta=0.3")).price(crowd(copies=4)) == {"units": 4}
 
 
@@ -273,7 +274,7 @@ def test_units_are_counted_and_what_is_none_is_refused(tmp_path):
     ledger.charge("d", crowd(copies=3))
     statement = ledger.statement("d").to_dict()
     assert (statement["rule"], statement["remaining"]["units"]) == ("unit", 0)
-    assert statement["spent"]["epsilon"] == planned([crowd(copies=5)], ADD, 1e-5)
+    assert statement["spent"]["epsilon"] == spent([crowd(copies=5)], ADD, 1e-5)
     assert [line["cost"] for line in statement["releases"]] == [{"units": 2}, {"units": 3}]
     with pytest.raises(BudgetError) as refused:
         ledger.charge("d", crowd())
@@ -381,7 +382,7 @@ def test_a_cost_by_another_order_is_not_counted():
 def test_a_cost_that_cannot_be_counted_makes_a_ledger_invalid(tmp_path, rule):
     ledger = Ledger(tmp_path / "ledger.db")
     ledger.set_budget("d", 2, 1e-5, ADD, **rule)
-    entry = ledger._first_look("d").admit(crowd(delta=1e-6))
+    entry = ledger.account("d").admit(crowd(delta=1e-6))
     spoiled = [{k: v for k, v in entry.cost.items() if k != name} for name in entry.cost]
     spoiled += [{**entry.cost, name: value} for name in entry.cost for value in (None, "x", -1, True, [])]
     for cost in spoiled:
