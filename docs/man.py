@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def page(command: click.Command, path: str, context: click.Context, summary: str
         escaped(" ".join(command.collect_usage_pieces(context))),
         ".SH DESCRIPTION",
     ]
-    for block in (command.help or "").split("\n\n"):
+    for block in inspect.cleandoc(command.help or "").split("\n\n"):
         literal = block.lstrip().startswith("\b")
         text = escaped(block.replace("\b\n", "").replace("\b", ""))
         parts += [".PP", *([".nf", text, ".fi"] if literal else [text])]

@@ -24,6 +24,8 @@ MARKS = {"_delta_log": "Delta", "metadata/*.metadata.json": "Iceberg", ".hoodie"
 STORES = ("s3://", "gs://", "gcs://", "abfs://", "abfss://", "hdfs://")
 """Addresses of object stores and cluster file systems that Arrow reads; credentials come from the environment."""
 
+_PATIENCE = 10  # seconds
+
 
 def open_lake(thing: Any) -> ArrowTable | None:
     """A table of Delta or Iceberg, by its folder or as an object, a partitioned folder, or Parquet in an object store.
@@ -73,11 +75,16 @@ def _read(kind: str, work: Any) -> ArrowTable:
     except (DataError, MemoryError):
         raise
     except Exception:  # noqa: BLE001 - each library has errors of its own
+        why = "its files are damaged, or are not all Parquet files of the same columns"
+        if kind in MARKS.values():
+            why = (
+                "its log or its files are damaged, there is no such version, or it uses a feature that its reader "
+                "does not know"
+            )
         raise DataError(
-            f"The {kind} table cannot be read: its log or its files are damaged, a version is not there, or it uses a "
-            "feature that the reader does not know.",
+            f"The {kind} table cannot be read: {why}.",
             code="data-unreadable",
-            remedy="Name a version that exists, or save the table as one Parquet file.",
+            remedy="Check that it is complete and that the version exists, or save the table as one Parquet file.",
         ) from None
     if not isinstance(found, ArrowTable):
         raise DataError(f"The {kind} table is empty.", code="data-empty", remedy="Check that it is the right one.")
@@ -122,7 +129,12 @@ def _dataset(place: Any, **options: Any) -> ArrowTable | None:
 
 
 def _with_endpoint(address: str) -> str:
-    """The address, with the server that the environment names for S3: Arrow looks for it in the address only."""
+    """The address, with the server that the environment names for S3: Arrow looks for it in the address only.
+
+    Google's store is not asked again and again for a quarter of an hour, as it otherwise is where it cannot be reached.
+    """
+    if address.startswith(("gs://", "gcs://")) and "?" not in address:
+        return f"{address}?retry_limit_seconds={_PATIENCE}"
     server = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if not server or not address.startswith("s3://") or "?" in address:
         return address
@@ -138,15 +150,15 @@ def _stored(address: str) -> ArrowTable:
         system, path = fs.FileSystem.from_uri(_with_endpoint(address))
         kind = system.get_file_info(path).type
         log = system.get_file_info(f"{path.rstrip('/')}/_delta_log").type
-        if log != fs.FileType.NotFound:
-            return _read("Delta", lambda: _delta(address, None))
         iceberg = system.get_file_info(f"{path.rstrip('/')}/metadata").type
-    except (OSError, ValueError):
+    except Exception:  # noqa: BLE001 - each store has errors of its own
         raise DataError(
             "The object store cannot be reached, or does not let this user in.",
             code="data-connection",
             remedy="Check the address, and the credentials in the environment (AWS_ACCESS_KEY_ID, say).",
         ) from None
+    if log != fs.FileType.NotFound:
+        return _read("Delta", lambda: _delta(address, None))
     if kind == fs.FileType.NotFound:
         raise DataError("There is nothing at this address.", code="data-not-found", remedy="Check it.")
     if iceberg != fs.FileType.NotFound:

@@ -107,6 +107,7 @@ def test_every_command_has_a_manual_page_that_man_can_read(tmp_path):
     pages = runpy.run_path(str(ROOT / "docs" / "man.py"))["pages"]()
     assert {"incrowd.1", "incrowd-release.1", "incrowd-plan-crowd.1"} <= set(pages)
     assert "\\-\\-rehearse" in pages["incrowd-release.1"]
+    assert "\n    " not in pages["incrowd-release.1"]  # as it is indented in the program
     if shutil.which("groff"):
         (tmp_path / "page.1").write_text(pages["incrowd-release.1"], encoding="utf-8")
         done = subprocess.run(
