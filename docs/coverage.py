@@ -1,6 +1,6 @@
 """How often the 95% intervals of `incrowd estimate` hold the truth: the table in docs/estimates.md.
 
-    python docs/coverage.py [RELEASES [MECHANISM ...]]
+    python docs/coverage.py [RELEASES [MECHANISM or TABLE ...]]
 
 Counts of each column and of each pair of columns, over so many releases of Adult, `fars10` and the built-in census.
 Nothing of a generalized table is random, so there each release is of another random half of the table. A table that is
@@ -205,11 +205,14 @@ def policy_of(table: str, mechanism: str) -> str:
 def main() -> None:
     """The table, as it stands in the docs."""
     releases = int(sys.argv[1]) if len(sys.argv) > 1 else RELEASES
-    asked = sys.argv[2:] or list(MECHANISMS)
+    asked = [one for one in sys.argv[2:] if one in MECHANISMS] or list(MECHANISMS)
+    only = {one for one in sys.argv[2:] if one not in MECHANISMS}
     print("| mechanism | table | one column | width | two columns | width | estimate ± 1.96 standard errors |")
     print("|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as scratch:
         for name, table in tables(Path(scratch)):
+            if only and name not in only:
+                continue
             for mechanism in [one for one in asked if possible(table, one)]:
                 text = policy_of(table, mechanism)
                 found = covered(text, releases, total=mechanism.endswith("known"))

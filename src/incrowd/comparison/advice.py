@@ -335,7 +335,8 @@ def carried_out(policy: Policy, change: Change, table: Histogram, truth: TrueCou
     try:
         other = policy.changed(places)
         name = name if other.release is None else other.release.mechanism
-        seen = rehearsed(other, table, source)
+        spared = MECHANISMS[name].scored_with if name else {}
+        seen = rehearsed(other.changed({("release", key): value for key, value in spared.items()}), table, source)
         scores = truth.scores(seen.told)
     except IncrowdError as error:
         return Tried(

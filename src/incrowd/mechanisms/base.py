@@ -241,6 +241,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """How a column is shown whose values are not made coarser."""
     records_called: ClassVar[tuple[str, str]] = ("record", "records")
     """What one row of its table is, and what several are."""
+    scored_with: ClassVar[Mapping[str, Any]] = {}
+    """Keys of its section with which it tells the same counts for less work, where nothing else is looked at."""
     leaves_out: ClassVar[bool] = True
     """Whether a group's share may become smaller because its records are left out, and not by chance alone."""
     epsilon_called: ClassVar[str] = "ε"

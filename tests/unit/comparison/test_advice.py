@@ -12,9 +12,11 @@ from incrowd import api
 from incrowd.cli import main
 from incrowd.comparison import advice
 from incrowd.comparison.chart import draw_advice
+from incrowd.comparison.rehearsed import rehearsed
 from incrowd.core.numbers import few_digits
 from incrowd.hierarchy import codings
 from incrowd.mechanisms.pram.plan import largest_retention
+from incrowd.mechanisms.views import draw
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import TrueCounts, dense, fidelity
@@ -185,6 +187,19 @@ def test_the_time_limit_holds_within_an_alternative(people, monkeypatch):
     assert "ε = 0.5" not in {one.change for one in found.alternatives}
     [note] = [note for note in found.notes if "2 seconds" in note]
     assert "ε = 0.5" in note
+
+
+def test_no_synthetic_rows_are_drawn_for_a_score(people, monkeypatch):
+    """They cost more than the views, and tell the same counts."""
+    text = TEXT.replace("sampled_crowd, epsilon: 1", "views, rows: 500, epsilon: 1").replace(", level: 0", "")
+    policy = Policy.from_text(text)
+    table = count_table(people, policy, codings(policy), show_values=False, progress=lambda part: None)
+    truth = TrueCounts.of(table)
+    whole = truth.scores(rehearsed(policy, table, RandomSource.seeded(3)).told)
+    monkeypatch.setattr(draw, "combined", None)
+    tried = advice.carried_out(policy, advice.Change("as it is", {}), table, truth, RandomSource.seeded(3))
+    assert tried.found.refused is None
+    assert tried.found.scores == pytest.approx(whole, abs=1e-9)
 
 
 def test_scores_are_those_of_sets_counted_once(people):

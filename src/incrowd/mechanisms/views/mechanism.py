@@ -68,6 +68,7 @@ class ViewsMechanism(
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
     kept_as = "synthetic"
+    scored_with: ClassVar = {"combine": "none", "rows": None}  # counts are the model's, with synthetic rows or without
     records_called = ("synthetic row, nobody's record", "synthetic rows, nobody's records")
     in_use = "Count with `incrowd estimate`, which reads the views and gives an interval for each number."
     table_notes: ClassVar = {"synthetic": "true", "about": "made from published views; its rows are nobody's records"}
