@@ -3,7 +3,7 @@
 A cross-tabulation that some view carries is read off it, with intervals that hold. Beyond the views there is only the
 model that the synthetic table is drawn from: its numbers are marked and have no standard error. Their intervals do not
 rest on the model: a cell has no more people than any cell around it that some view shows, of fewer columns or coarser
-levels.
+levels, and no fewer than such a cell has, less all who have other values in the columns that the view lacks.
 """
 
 from __future__ import annotations
@@ -84,8 +84,10 @@ def estimate(
     model = fitted([len(certificate.labels[name]) for name in names], views)
     people = model.marginal([names.index(name) for name in by]) / rate
     most = _most(views, by, people.shape, rate)
+    least = np.minimum(_least(certificate, views, by, people.shape), most)
+    people = np.clip(people, least, most)
     rows = [
-        ViewEstimate(values, float(min(people[place], most[place])), None, 0, int(most[place]), modelled=True)
+        ViewEstimate(values, float(people[place]), None, int(least[place]), int(most[place]), modelled=True)
         for place, values in _cells(labels)
     ]
     coarser = [view for view in views if set(by) <= set(view.columns)]
@@ -177,7 +179,8 @@ _FEWEST_ERRORS = 3.0  # a group not known to be so far from empty has no mean
 _MODELLED = (
     "Modelled: no view carries these columns together. The numbers follow from the views if columns depend on each "
     "other through them alone; of that nothing is claimed. Low and high claim less: the number of people lies between "
-    "them with a probability of at least 95%, because no cell has more people than a cell of a view around it."
+    "them with a probability of at least 95%, because a cell has no more people than a cell of a view around it, and "
+    "no fewer than that less all who have other values in the other columns."
 )
 
 
@@ -210,6 +213,18 @@ def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE, rate: f
     If the table is itself a sample, of that rate, all numbers are of the people sampled from. An end is then wrong if
     the noise is, with half of that probability, or the sample, with the other half.
     """
+    return _known(view, *_summed(view, by), surprise, rate)
+
+
+def others(view: View, name: str, surprise: float, rate: float) -> Integers:
+    """For each value of a column, how many people at most have another one; each may be wrong with that probability."""
+    counts, hidden, cells = _summed(view, [name])
+    rest = _known(view, counts.sum() - counts, hidden.sum() - hidden, cells * (len(counts) - 1), surprise, rate)
+    return rest.high
+
+
+def _summed(view: View, by: Sequence[str]) -> tuple[Integers, Integers, int]:
+    """A view summed up to some of its columns, in their order; of how many cells each sum is, and how many are 0."""
     gone = tuple(axis for axis, name in enumerate(view.columns) if name not in by)
     kept = [name for name in view.columns if name in by]
     order = [kept.index(name) for name in by]
@@ -217,13 +232,26 @@ def tabulated(view: View, by: Sequence[str], surprise: float = SURPRISE, rate: f
     def summed(cells: Integers) -> Integers:
         return np.transpose(np.asarray(cells.sum(axis=gone)), order)
 
-    counts = summed(view.counts)
+    cells = math.prod(view.counts.shape[axis] for axis in gone)
+    return summed(view.counts), summed((view.counts == 0).astype(np.int64)), cells
+
+
+def _known(view: View, counts: Integers, hidden: Integers, cells: int, surprise: float, rate: float) -> Tabulated:
+    """What is known of sums of cells of a view.
+
+    Args:
+        view: the view.
+        counts: the sums.
+        hidden: how many of the cells of each are 0: not shown, if only crowds are.
+        cells: how many each has.
+        surprise: the probability with which either end may be wrong.
+        rate: of the table, if it is itself a sample.
+    """
     if isinstance(view.step, CrowdStep):
         beta = view.step.beta
-        hidden = summed((view.counts == 0).astype(np.int64))
         low, high = sampled_between(counts, counts + hidden * (view.step.k - 1), beta, surprise=surprise)
         return Tabulated(counts / beta, np.sqrt(counts * (1 - beta)) / beta, low, high, hidden)
-    error = view.step.deviation * math.sqrt(math.prod(view.counts.shape[axis] for axis in gone))
+    error = view.step.deviation * math.sqrt(cells)
     laplace, shared = isinstance(view.step, LaplaceStep), surprise if rate == 1 else surprise / 2
     low, high = noisy_between(counts, math.ceil(deviations(shared, laplace=laplace) * error) + 1)
     errors = np.full(counts.shape, error)
@@ -245,17 +273,46 @@ def deviations(surprise: float, *, laplace: bool) -> float:
 def _most(views: Sequence[View], by: Sequence[str], shape: tuple[int, ...], rate: float) -> Integers:
     """The least upper end among the cells around each cell, whatever levels they have.
 
-    The lower end, 0, is certain. The 5% are shared by all views that have one of the columns, so that the least of
-    their upper ends holds with 95%.
+    The 2.5% are shared by all views, so that the least of their upper ends holds. How many there are was fixed before
+    any was drawn; which of them have one of the columns may depend on what the first ones said.
     """
     most = np.full(shape, ANY, dtype=np.int64)
-    around = [view for view in views if set(by) & set(view.columns)]
-    for view in around:
+    for view in views:
         within = [name for name in by if name in view.columns]
-        high = tabulated(view, within, 2 * SURPRISE / len(around), rate).high
+        if not within:
+            continue
+        high = tabulated(view, within, SURPRISE / len(views), rate).high
         for axis, name in enumerate(within):
             # From the cells of the view to those of the columns' own values.
             high = np.take(high, view.recodes[view.columns.index(name)].to, axis=axis)
-        place = tuple(slice(None) if name in within else None for name in by)
-        most = np.minimum(most, high[place])
+        most = np.minimum(most, high[_placed(by, within)])
     return most
+
+
+def _least(certificate: ViewsCertificate, views: Sequence[View], by: Sequence[str], shape: tuple[int, ...]) -> Integers:
+    """The largest lower end: a cell around each cell, less all who have another value in one of the other columns.
+
+    Half of the 2.5% is shared by all views, the other half by the columns.
+    """
+    rate, base = rate_of(certificate), certificate.mechanism.levels
+    least = np.zeros(shape, dtype=np.int64)
+    carrying = {name: [view for view in views if _carries(view, [name], base)] for name in by}
+    if not all(carrying.values()):
+        return least
+    part = SURPRISE / 2
+    elsewhere = {
+        name: np.minimum(others(_read_from(certificate, found), name, part / len(by), rate), ANY >> 8)
+        for name, found in carrying.items()
+    }
+    for view in views:
+        within = [name for name in by if view in carrying[name]]
+        if within:
+            low = tabulated(view, within, part / len(views), rate).low[_placed(by, within)]
+            beyond = [elsewhere[name][_placed(by, [name])] for name in by if name not in within]
+            least = np.maximum(least, low - sum(beyond))
+    return least
+
+
+def _placed(by: Sequence[str], within: Sequence[str]) -> tuple[slice | None, ...]:
+    """Where an array of some of the columns lies in one of all of them."""
+    return tuple(slice(None) if name in within else None for name in by)

@@ -347,6 +347,29 @@ def test_estimates_come_from_views_and_are_marked_beyond_them(people, tmp_path, 
 
 
 @pytest.mark.parametrize("by", ["crowd", "noise"])
+def test_a_cell_has_no_fewer_people_than_are_left_for_it(by):
+    """Nine in ten are a, and nine in ten are x: at least eight in ten are both, whatever depends on what."""
+    both = pd.DataFrame(
+        {"one": np.repeat(["a", "b"], [9000, 1000]), "two": np.repeat(["x", "y", "x"], [8100, 900, 1000])}
+    )
+    text = f"""
+incrowd: 1
+attributes: {{one: {{domain: [a, b]}}, two: {{domain: [x, y]}}}}
+release: {{mechanism: views, epsilon: 2, delta: 1e-6, by: {by}, views: [[one], [two]]}}
+"""
+    missed, truth = 0, both.groupby(["one", "two"]).size()
+    for seed in range(20):
+        found = api.estimate(
+            api.release(both, Policy.from_text(text), _source=RandomSource.seeded(seed)), ["one", "two"]
+        )
+        rows = {row.values: row for row in found.rows}
+        assert 7000 < rows["a", "x"].low <= rows["a", "x"].estimate <= rows["a", "x"].high
+        assert rows["b", "y"].low == 0
+        missed += sum(not row.low <= truth.get(values, 0) <= row.high for values, row in rows.items())
+    assert missed <= 8  # of 80
+
+
+@pytest.mark.parametrize("by", ["crowd", "noise"])
 def test_intervals_hold(people, by):
     """Of 40 ages in 5 releases, each interval holds with 95%: 17 or more misses come once in 10,000 runs at worst."""
     plan = policy(f"epsilon: 1, delta: 1e-5, by: {by}, views: [[age], [sex], [job], [home]], combine: none")
