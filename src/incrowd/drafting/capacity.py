@@ -7,6 +7,8 @@ suits which width follows from the benchmarks (docs/choosing.md says why).
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -25,7 +27,10 @@ _SPARE = 2  # columns that may be hidden for the sake of others, since nobody kn
 _CONSTANT = 0.95  # of the records hold one value: there is hardly anything to tell
 _EMPTY = 0.8  # of the records hold none
 _BITS = 2.0  # of a column that are worth something: what is finer is made coarser anyway
+_BITS_IN_VIEWS = 1.0  # the same where each column keeps its level: yes or no may be what users ask for
+_SERIES, _MOST_SERIES = 0.1, 0.3  # less for each further column of a series (bill1, bill2, ...), and at most
 _SENSITIVE = 2  # columns of this role that come before others
+_NUMBER = re.compile(r"[0-9]+$")
 _USUAL = {"sex": 2.0, "age": 2.0, "birth": 2.0, "year": 0.5, "zip": 0.5}
 
 
@@ -68,7 +73,10 @@ def chosen(columns: Sequence[ColumnDraft], profiles: Mapping[str, ColumnProfile]
     """
     if len(columns) <= fit.proposed:
         return {column.name for column in columns}
-    worth = {column.name: _worth(column, profiles[column.name]) for column in columns}
+    bits = _BITS_IN_VIEWS if fit.way == "views" else _BITS
+    worth = {column.name: _worth(column, profiles[column.name], bits) for column in columns}
+    for name, place in _series(list(worth)).items():
+        worth[name] -= min(_SERIES * place, _MOST_SERIES)
     sensitive = sorted((c.name for c in columns if c.role == "sensitive"), key=lambda name: -worth[name])
     for name in sensitive[:_SENSITIVE]:
         worth[name] += 1.25
@@ -87,9 +95,20 @@ def nearly_constant(column: ColumnProfile) -> bool:
     return max(most, column.missing) >= _CONSTANT * column.records
 
 
-def _worth(draft: ColumnDraft, column: ColumnProfile) -> float:
+def _series(names: Sequence[str]) -> dict[str, int]:
+    """How many columns before each one have the same name but for the number at its end."""
+    seen: Counter[str] = Counter()
+    places = {}
+    for name in names:
+        stem = _NUMBER.sub("", name)
+        places[name] = seen[stem]
+        seen[stem] += 1
+    return places
+
+
+def _worth(draft: ColumnDraft, column: ColumnProfile, bits: float) -> float:
     words = column_names.words_of(draft.name)
-    worth = min(_bits(column), _BITS) / _BITS
+    worth = min(_bits(column), bits) / bits
     worth += max(
         [1.0 * column_names.says_sought(words), *(w for topic, w in _USUAL.items() if column_names.says(topic, words))]
     )

@@ -425,6 +425,16 @@ def test_many_columns_are_a_decision():
         assert any(carried in decision.question for decision in made.decisions)
 
 
+def test_of_a_series_of_columns_the_last_give_way_to_a_yes_or_no():
+    """The outcome of a table was dropped for the sixth bill before it."""
+    series = {f"{name}{i}": [str(j * i % 11) for j in range(3000)] for name in ("bill", "owed") for i in range(1, 13)}
+    made = draft(pd.DataFrame(series | {"left": ["yes" if j % 5 == 0 else "no" for j in range(3000)]}), "-")
+    dropped = {column.name for column in made.columns if column.role == "drop"}
+    assert len(dropped) == 5
+    assert "left" not in dropped
+    assert not dropped & {"bill1", "bill2", "bill3", "owed1", "owed2", "owed3"}
+
+
 def test_one_question_about_many_columns_is_asked_once():
     made, _, _ = drafted(**{f"c{i}": again("1", "2", "9", times=30_000) for i in range(8)})
     asked = [decision for decision in made.decisions if "Does 9 mean" in decision.question]
