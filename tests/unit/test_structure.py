@@ -85,6 +85,31 @@ def test_faces_call_the_api_and_nothing_below():
         assert used <= {"api", "core", "_version"} | verb, f"{path} reaches below the api: {used}"
 
 
+def forwarded(code: str):
+    """Functions that do nothing but hand their parameters, as they are, to another function."""
+    for function in ast.walk(ast.parse(code)):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        body = [node for node in function.body if not isinstance(node, ast.ImportFrom)]
+        *docstring, last = body
+        if len(docstring) > 1 or not isinstance(last, ast.Return) or not isinstance(last.value, ast.Call):
+            continue
+        call, given = last.value, [argument.arg for argument in (*function.args.args, *function.args.kwonlyargs)]
+        handed = [ast.unparse(argument) for argument in (*call.args, *(keyword.value for keyword in call.keywords))]
+        if isinstance(call.func, ast.Name) and given == handed:
+            yield function.name
+
+
+def test_the_api_forwards_nothing():
+    found = [name for path in (PACKAGE / "api").glob("*.py") for name in forwarded(path.read_text(encoding="utf-8"))]
+    assert found == [], "give it as a lazy name (`_HOMES`)"
+    assert list(forwarded('def f(a, *, b):\n    "Says so."\n    from m import g\n\n    return g(a, b=b)')) == ["f"]
+
+
+def test_no_type_is_asserted_by_a_cast():
+    assert not [path.name for path in MODULES if re.search(r"typing import .*\bcast\b", path.read_text("utf-8"))]
+
+
 def test_public_names_are_exactly_the_documented_ones():
     page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"^### `(\w+)", page, flags=re.MULTILINE))

@@ -136,9 +136,9 @@ class Purse:
         if policy.ledger is None:
             if new_ledger:
                 raise ParameterError(
-                    "The policy names no ledger that could be new.",
+                    "A new ledger is declared, but the policy names none.",
                     code="parameter-combination",
-                    remedy="Give it a section 'ledger', or leave out --new-ledger.",
+                    remedy="Give the policy a section 'ledger', or leave out --new-ledger.",
                 )
             return
         wanted = policy.ledger
