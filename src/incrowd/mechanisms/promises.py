@@ -18,7 +18,7 @@ from incrowd.theory._numbers import require_between, require_count
 from incrowd.theory.concentrated import ChosenCrowd
 from incrowd.theory.crowd import CrowdProfile, require_rows
 from incrowd.theory.profile import ApproximateDP, PrivacyProfile, Relation, compose, to_replace_one
-from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated
+from incrowd.theory.zcdp import BoundedRange, GaussianCounts, ZeroConcentrated
 
 NamedT = TypeVar("NamedT", bound=StrEnum)
 
@@ -96,8 +96,9 @@ class Point:
 class ViewsPromise:
     """Crowds of k, each on a fresh sample of rate β, noisy tables and private choices, all declared together.
 
-    `delta` is the one that the release states. Each choice is `exponent`-DP, with a bounded range, and each of the
-    noisy tables, of disjoint counts with Laplace noise, is `decay`-DP (add/remove).
+    `delta` is the one that the release states. Each choice is `exponent`-DP, with a bounded range. Each of the noisy
+    tables is one of disjoint counts, with Laplace noise that is `decay`-DP (add/remove), or with discrete Gaussian
+    noise of this variance.
     """
 
     k: int
@@ -108,11 +109,15 @@ class ViewsPromise:
     delta: float
     tables: int = 0
     decay: float = 0.0
+    variance: int = 0
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
 
     def __post_init__(self) -> None:
+        if self.decay and self.variance:
+            raise ParameterError("noise is Laplace or Gaussian", code="parameter-combination")
         _set(
             self,
+            variance=require_count("variance", self.variance, least=0),
             tables=require_count("tables", self.tables, least=0),
             decay=_epsilon("decay", self.decay),
             k=require_count("k", self.k),
@@ -134,6 +139,8 @@ class ViewsPromise:
         twice = 2 if relation is Relation.REPLACE_ONE else 1
         if self.tables and self.decay:
             found += (ApproximateDP(twice * self.decay, 0.0, relation),) * self.tables
+        if self.tables and self.variance:  # the counts that a record leaves and joins have noise of their own
+            found += (GaussianCounts(self.variance, relation),) * (twice * self.tables)
         if self.choices and self.exponent:
             found += (BoundedRange(twice * Fraction(self.exponent), relation),) * self.choices
         return found
@@ -207,7 +214,7 @@ _KINDS: dict[str, type[Promise]] = {
 }
 
 
-_UNSAID = {("rows_per_person", 1), ("tables", 0), ("decay", 0.0)}
+_UNSAID = {("rows_per_person", 1), ("tables", 0), ("decay", 0.0), ("variance", 0)}
 
 
 def promise_to_dict(promise: Promise) -> dict[str, Any]:

@@ -291,9 +291,12 @@ def units_for(unit: CrowdPromise | Point, promise: Promise) -> int | None:
 
     A set of views is one crowd after another, with noisy tables and choices beside them: each crowd is dominated by a
     unit's, and each table and choice, whose profile is at most that of a point, by what a unit allows for choosing.
+    Of tables with Gaussian noise that is not so: their δ is never nothing.
     """
     if not isinstance(promise, ViewsPromise):
         return 1 if dominates(unit, promise) else None
+    if promise.tables and promise.variance:
+        return None
     beside = max(promise.exponent if promise.choices else 0.0, promise.decay if promise.tables else 0.0)
     crowd = CrowdPromise(promise.k, promise.beta, beside)
     if not isinstance(unit, CrowdPromise) or not dominates(unit, crowd):

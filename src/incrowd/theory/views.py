@@ -25,12 +25,19 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.core.errors import InternalError, ParameterError, UnreachableError
+from incrowd.core.errors import ParameterError, UnreachableError
 from incrowd.theory._groups import float_above
 from incrowd.theory._numbers import require_between, require_count, require_positive, round_down
 from incrowd.theory.crowd import CrowdProfile, require_rows
 from incrowd.theory.profile import ApproximateDP, OfSample, PrivacyProfile, Relation, before_sampling, compose
-from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated, choice_cost, counts_cost, largest_rho
+from incrowd.theory.zcdp import (
+    BoundedRange,
+    GaussianCounts,
+    ZeroConcentrated,
+    choice_cost,
+    counts_cost,
+    largest_rho,
+)
 
 Floats = NDArray[np.float64]
 
@@ -154,8 +161,10 @@ class ViewsPlan:
             elif isinstance(step, LaplaceStep):
                 alone = float_above(self.rows * Fraction(step.decay))
                 parts += [ApproximateDP(alone, 0.0, Relation.ADD_REMOVE)] * times
+            elif self.rows == 1:
+                parts += [GaussianCounts(step.variance)] * times
             elif times:
-                raise InternalError("crowds and Gaussian noise are never planned together")
+                parts.append(ZeroConcentrated(self.rows**2 * times * counts_cost(step.variance)))
         if self.choices:
             parts += [BoundedRange(e)] * self.choices
         return compose(parts)
@@ -247,8 +256,8 @@ def plan_crowds(
 ) -> ViewsPlan:
     """Crowds whose k/β is about the least, and of those the largest β.
 
-    One-way tables beside them have Laplace noise, of which all together would spend about `single_share` of ε if they
-    were everything. Where there is nothing but one-way tables, these are crowds.
+    One-way tables beside them have noise; the privacy losses of all of them together have a standard deviation of
+    `single_share` times ε. Where there is nothing but one-way tables, these are crowds.
     """
     best = quick_crowds(
         epsilon,
@@ -285,7 +294,10 @@ def quick_crowds(
     """About the plan that `plan_crowds` makes, in floating-point arithmetic; None if there is none."""
     _require(epsilon, delta, singles, views, choices)
     exponent = choice_share * epsilon / math.sqrt(choices) / rows if choices else 0.0
-    noisy = LaplaceStep(single_share * epsilon / math.sqrt(singles) / rows) if singles and views else None
+    noisy: Step | None = None
+    if singles and views:
+        decay = single_share * epsilon / math.sqrt(singles) / rows
+        noisy = NoiseStep(math.ceil(1 / decay**2)) if rows == 1 else LaplaceStep(decay)
     found: dict[float, ViewsPlan] = {}
     least = float(_LARGEST_K)
     for beta in RATES:
@@ -324,6 +336,8 @@ def _quick_k(plan: ViewsPlan, most: int) -> int | None:
 
 def _quick_delta(plan: ViewsPlan) -> float:
     """δ at ε for the removal of a record: the losses of all steps on a grid, composed by Fourier transform."""
+    from scipy.special import ndtr
+
     steps = [(step, n) for step, n in ((plan.single, plan.singles), (plan.view, plan.views)) if n]
     reach, points = 4 * plan.epsilon + 1, 1 << 13
     h = reach / (points // 4)
@@ -340,6 +354,11 @@ def _quick_delta(plan: ViewsPlan) -> float:
             one = -np.expm1(np.minimum(grid - pure, 0.0)) / (1 + math.exp(-pure))
             masses, _ = _masses(one, one, h, points)
             spectrum *= np.fft.rfft(masses) ** n
+        else:
+            mu = math.sqrt(n) / step.deviation  # of all of them, as if noise were continuous
+            one = ndtr(mu / 2 - grid / mu) - np.exp(grid) * ndtr(-mu / 2 - grid / mu)
+            masses, _ = _masses(one, one, h, points)
+            spectrum *= np.fft.rfft(masses)
     if plan.choices:
         e = plan.rows * plan.exponent
         one = np.where(grid < e, np.expm1(-(e - grid).clip(0) / 2) ** 2 / -math.expm1(-e), 0.0)

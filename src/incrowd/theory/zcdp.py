@@ -19,13 +19,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from incrowd.core.errors import UnreachableError
 from incrowd.theory._balls import above, precision
-from incrowd.theory._numbers import require_between, require_non_negative, require_positive, round_up
+from incrowd.theory._numbers import require_between, require_count, require_non_negative, require_positive, round_up
 from incrowd.theory.profile import PrivacyProfile, Relation
 
+if TYPE_CHECKING:
+    from flint import arb
+
 LARGEST_RHO = 1000.0
+_NO_TAIL = 1e-60
 
 
 def counts_cost(variance: int) -> Fraction:
@@ -94,6 +101,52 @@ class BoundedRange(PrivacyProfile):
             return min(1.0, above(half * half / -(-e).expm1()))
 
     addition = removal
+
+
+@dataclass(frozen=True)
+class GaussianCounts(PrivacyProfile):
+    """The exact privacy profile of a table of disjoint counts with discrete Gaussian noise, for one record.
+
+    Neighbours differ in one cell by one. With X the noise, P[X + 1 = x]/P[X = x] = e^{(2x − 1)/(2σ²)} rises with x, so
+    the worst event at ε is x ≥ s, with s the least x at which it is above e^ε: δ = P[X ≥ s − 1] − e^ε·P[X ≥ s]
+    (Canonne, Kamath, Steinke, Theorem 7). Both directions are alike, since X is symmetric.
+    """
+
+    variance: int
+    relation: Relation = Relation.ADD_REMOVE
+
+    def __post_init__(self) -> None:
+        require_count("variance", self.variance)
+
+    def removal(self, epsilon: float) -> float:
+        """δ at ε; the same in both directions."""
+        epsilon = require_non_negative("epsilon", epsilon)
+        least = math.floor(Fraction(epsilon) * self.variance + Fraction(1, 2)) + 1
+        tails = _gaussian_tails(self.variance)
+        if least >= len(tails):
+            return _NO_TAIL
+        from flint import arb
+
+        with precision():
+            return min(1.0, max(0.0, above(tails[least - 1] - arb(epsilon).exp() * tails[least])))
+
+    addition = removal
+
+
+@lru_cache(maxsize=16)
+def _gaussian_tails(variance: int) -> list[arb]:
+    """P[X ≥ s] of the discrete Gaussian for s = 0, 1, 2, …, in balls; from the length of the list on, below 1e-60."""
+    from flint import arb
+
+    last = math.isqrt(288 * variance) + 2  # e^{−x²/(2σ²)} < e^{−144}
+    with precision():
+        weights = [(-arb(x * x) / (2 * variance)).exp() for x in range(last + 1)]
+        # Beyond the last, weights fall at least by the factor between it and the next: a geometric series.
+        beyond = weights[last] / -(-arb(2 * last + 1) / (2 * variance)).expm1()
+        rest = arb(mid=beyond / 2, rad=beyond / 2)
+        sums = list(accumulate(reversed(weights[:-1]), initial=rest))[::-1]
+        whole = 2 * sums[0] - 1
+        return [tail / whole for tail in sums]
 
 
 def largest_rho(epsilon: float, delta: float) -> Fraction:

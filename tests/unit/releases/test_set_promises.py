@@ -28,7 +28,8 @@ VIEWS = ViewsPromise(16, 0.15, 17, 8, 0.035, 1e-6)  # (1, 1e-6)-DP
 NOISE = ConcentratedPromise(0.024, 1e-6)  # (1, 1e-6)-DP
 TREE = ConcentratedPromise(0.008, 1e-6, 23, 0.35)  # (1, 1e-6)-DP
 BESIDE = ViewsPromise(16, 0.125, 14, 14, 0.0267, 1e-6, 7, 0.0529)  # (1, 1e-6)-DP
-SETS = [VIEWS, NOISE, TREE, BESIDE]
+GAUSSIAN = ViewsPromise(16, 0.125, 14, 14, 0.0267, 1e-6, 7, variance=370)  # (1, 1e-6)-DP
+SETS = [VIEWS, NOISE, TREE, BESIDE, GAUSSIAN]
 
 
 @pytest.mark.parametrize("promise", SETS)
@@ -102,6 +103,19 @@ def test_replacing_moves_a_choice_within_twice_its_range():
     assert part == BoundedRange(2 * Fraction(e), REPLACE)
 
 
+def test_replacing_a_record_of_a_table_with_gaussian_noise_moves_two_counts():
+    alone = [promise.parts(REPLACE) for promise in (GAUSSIAN, ViewsPromise(16, 0.125, 14, 14, 0.0267, 1e-6))]
+    assert len(alone[0]) - len(alone[1]) == 14
+    [part] = set(alone[0]) - set(alone[1])
+    together, x = compose([part] * 2), np.arange(-400, 401)
+    law = np.exp(-(x**2) / (2 * 370))
+    law /= law.sum()
+    for epsilon in (0.0, 0.1, 0.3):
+        p, q = np.outer(np.roll(law, 1), law), np.outer(law, np.roll(law, 1))
+        found = np.maximum(p - math.exp(epsilon) * q, 0.0).sum()
+        assert found <= together.delta(epsilon) < 1.02 * found + 1e-9
+
+
 def test_units_are_the_crowds_of_a_set():
     def units(unit, promise):
         return units_for(as_unit(unit, ADD), promise)
@@ -116,6 +130,7 @@ def test_units_are_the_crowds_of_a_set():
     assert rule.cost(Entry("views", ViewsPromise(16, 0.15, 4, 0, 0.0, 1e-6), copies=2))["units"] == 8
     assert units("k=16,beta=0.125,selection_epsilon=0.06", BESIDE) == 21  # a table is paid for as a choice is
     assert units("k=16,beta=0.125,selection_epsilon=0.05", BESIDE) is None
+    assert units("k=16,beta=0.125,selection_epsilon=0.06", GAUSSIAN) is None  # whose δ is never nothing
     with pytest.raises(BudgetError, match="cannot be measured"):
         rule.cost(Entry("views", VIEWS))
     # What is charged covers it.

@@ -42,7 +42,8 @@ def test_a_plan_of_crowds_keeps_its_promise_and_no_smaller_k_would(epsilon):
     assert plan.exact_delta <= 1e-6
     assert smaller.exact_delta > plan.exact_delta
     assert _quick_delta(plan) == pytest.approx(plan.exact_delta, rel=0.05)
-    assert plan.single == LaplaceStep(0.1 * epsilon / math.sqrt(10))
+    assert 10 / plan.single.variance == pytest.approx((0.1 * epsilon) ** 2, rel=0.1)
+    assert 10 / plan.single.variance <= (0.1 * epsilon) ** 2
 
 
 def test_where_there_are_only_one_way_tables_they_are_crowds():
@@ -136,13 +137,18 @@ def neighbours(most):
 
 
 DECAY = 1.5
+WHOLE = math.fsum(math.exp(-(x**2) / 2) for x in range(-40, 41))
 GRID = (0.0, 0.3, 0.7, 1.1, 1.6)
 
 
-def test_a_noisy_one_way_table_beside_a_crowd_view_keeps_the_promise():
+@pytest.mark.parametrize("single", [LaplaceStep(DECAY), NoiseStep(1)])
+def test_a_noisy_one_way_table_beside_a_crowd_view_keeps_the_promise(single):
     """The law of both together, for every tiny table; without the charge for the noise it is broken."""
     reach = np.arange(-12, 16)
-    noise = [np.exp(-DECAY * abs(reach - n)) * math.tanh(DECAY / 2) for n in range(9)]
+    noise = []
+    for lag in (reach - n for n in range(9)):
+        laplace = np.exp(-DECAY * abs(lag)) * math.tanh(DECAY / 2)
+        noise.append(laplace if isinstance(single, LaplaceStep) else np.exp(-(lag**2) / 2) / WHOLE)
 
     def law(table):
         (a, b), (c, d) = table
@@ -150,7 +156,7 @@ def test_a_noisy_one_way_table_beside_a_crowd_view_keeps_the_promise():
         return np.multiply.outer(np.multiply.outer(noise[a + b], noise[c + d]), [crowd.get(k, 0.0) for k in shown])
 
     shown = list(itertools.product((0, 2), repeat=4))
-    plan = ViewsPlan(1.0, 0.5, 1, LaplaceStep(DECAY), 1, STEP)
+    plan = ViewsPlan(1.0, 0.5, 1, single, 1, STEP)
     promised = [plan.profile.delta(epsilon) for epsilon in GRID]
     uncharged = [CrowdProfile(K, BETA).delta(epsilon) for epsilon in GRID]
     laws, worst = {}, np.zeros(len(GRID))
@@ -312,6 +318,15 @@ def gaussian(variance, shift, reach=60):
     weights = {x: math.exp(-((x - shift) ** 2) / (2 * variance)) for x in range(-reach, reach + 1)}
     total = math.fsum(weights.values())
     return {x: weight / total for x, weight in weights.items()}
+
+
+def test_gaussian_noise_beside_crowds_is_charged_for_all_records_of_a_person():
+    plans = [ViewsPlan(1.0, 0.5, 3, NoiseStep(9), 1, CrowdStep(9, 1e-6), rows=rows).profile for rows in (1, 2)]
+    p, q = (gaussian(9, shift) for shift in (2, 0))
+    p, q = (summed(summed(law, law), law) for law in (p, q))
+    for epsilon in GRID:
+        found = sum(max(0.0, p[x] - math.exp(epsilon) * q[x]) for x in p)
+        assert plans[0].delta(epsilon) < found <= plans[1].delta(epsilon)
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-9])

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from incrowd.core.errors import UnreachableError
-from incrowd.theory.zcdp import BoundedRange, ZeroConcentrated, choice_cost, counts_cost, largest_rho
+from incrowd.theory.profile import compose
+from incrowd.theory.zcdp import BoundedRange, GaussianCounts, ZeroConcentrated, choice_cost, counts_cost, largest_rho
 
 
 def gaussian_delta(rho, epsilon):
@@ -44,6 +45,45 @@ def test_the_largest_rho_is_used_up():
     assert ZeroConcentrated(rho).delta(1.0) <= 1e-6 < ZeroConcentrated(rho * Fraction(1001, 1000)).delta(1.0)
     with pytest.raises(UnreachableError):
         largest_rho(1e-300, 1e-300)
+
+
+def counts(variance, reach):
+    x = np.arange(-reach, reach + 1)
+    weights = np.exp(-(x**2) / (2 * variance))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("variance", [1, 2, 7, 511])
+def test_the_profile_of_gaussian_counts_is_that_of_a_count_that_moves_by_one(variance):
+    profile, law = GaussianCounts(variance), counts(variance, 40 * math.isqrt(variance + 3))
+    # At (2x − 1)/(2σ²) the worst event changes.
+    grid = [0.0, 1e-3, 0.05, 0.3, 1.1, *((2 * x - 1) / (2 * variance) for x in (1, 2, 5))]
+    for epsilon in grid:
+        found = np.maximum(np.roll(law, 1) - math.exp(epsilon) * law, 0).sum()
+        assert found - 1e-15 <= profile.delta(epsilon) <= found + 1e-13
+        assert profile.delta(epsilon) <= max(1e-60, ZeroConcentrated(counts_cost(variance)).delta(epsilon))
+    assert profile.removal(0.2) == profile.addition(0.2)
+
+
+def test_the_profile_of_gaussian_counts_is_never_nothing_and_never_below_the_truth():
+    profile = GaussianCounts(3)
+    assert profile.delta(60.0) > 0.0
+    for epsilon in (4.0, 6.0, 9.0):  # P[X ≥ s − 1] − e^ε P[X ≥ s], by its first terms in logarithms
+        least = math.floor(3 * epsilon + 0.5) + 1
+        total = counts(3, 200).max()
+        first = total * math.exp(-((least - 1) ** 2) / 6) * (1 - math.exp(epsilon - (2 * least - 1) / 6))
+        assert first <= profile.delta(epsilon) < 2 * first
+
+
+def test_gaussian_counts_composed_keep_to_the_exact_profile_of_all_together():
+    """The loss of several depends on the sum of their outcomes alone, so their exact δ is that of a sum."""
+    together, law = compose([GaussianCounts(20)] * 4), counts(20, 120)
+    none, one = law, np.roll(law, 1)
+    for _ in range(2):
+        none, one = np.convolve(none, none), np.convolve(one, one)
+    for epsilon in (0.1, 0.7, 1.5):
+        found = np.maximum(one - math.exp(epsilon) * none, 0).sum()
+        assert found <= together.delta(epsilon) < 1.02 * found
 
 
 def exponential(scores, exponent):

@@ -34,7 +34,7 @@ from incrowd.theory.zcdp import ZeroConcentrated
 SINGLE_SHARE = 0.2
 """Of ρ that is left after the choice, for the one-way tables where all is noise."""
 
-SINGLE_SHARE_OF_CROWDS = 0.14
+SINGLE_SHARE_OF_CROWDS = 0.11
 """Of ε, for the noise of one-way tables beside crowds; see `plan_crowds`."""
 
 ADAPTIVE_ROUNDS = 2
@@ -238,7 +238,7 @@ def spending(settings: ViewsSettled) -> promises.Promise:
     plan, profile = settings.plan, settings.plan.profile
     step = plan.view if plan.views else plan.single
     if plan.rows == 1 and isinstance(step, CrowdStep):
-        noisy = isinstance(plan.single, LaplaceStep)
+        noisy = not isinstance(plan.single, CrowdStep)
         if noisy or plan.single == step:
             return promises.ViewsPromise(
                 step.k,
@@ -249,6 +249,7 @@ def spending(settings: ViewsSettled) -> promises.Promise:
                 plan.delta,
                 plan.singles if noisy else 0,
                 plan.single.decay if isinstance(plan.single, LaplaceStep) else 0.0,
+                plan.single.variance if isinstance(plan.single, NoiseStep) else 0,
             )
     if isinstance(profile, ZeroConcentrated):
         return promises.ConcentratedPromise(float_above(profile.rho), plan.delta)

@@ -130,9 +130,7 @@ def grounds(plan: ViewsPlan) -> str:
     if isinstance(plan.view, CrowdStep):
         views = (
             "Exact profiles of sampled crowds (incrowd, docs/proofs.md, sharpening Theorem 5 of Li, Qardaji and Su), "
-            "one fresh sample for each view, "
-            + ("and discrete Laplace noise in the one-way tables, " if isinstance(plan.single, LaplaceStep) else "")
-            + "composed numerically"
+            "one fresh sample for each view, " + _noise_beside(plan.single) + "composed numerically"
         )
     elif isinstance(plan.view, NoiseStep):
         views = (
@@ -154,6 +152,14 @@ def grounds(plan: ViewsPlan) -> str:
     )
     listed = "; the views are listed in the policy"
     return f"{views}{chosen if plan.choices else listed} (docs/proofs.md, Views).{sampled}"
+
+
+def _noise_beside(single: Step) -> str:
+    """What one-way tables beside crowds have."""
+    if isinstance(single, CrowdStep):
+        return ""
+    law = "Laplace" if isinstance(single, LaplaceStep) else "Gaussian"
+    return f"and discrete {law} noise in the one-way tables, "
 
 
 def assumptions(settings: ViewsSettled) -> list[str]:
@@ -275,7 +281,7 @@ def _as_asked(certificate: ViewsCertificate, settings: ViewsSettled) -> bool:
         return False
     if plan.views < 0 or plan.singles != len(settings.singles) or isinstance(plan.view, CrowdStep) != crowds:
         return False
-    if isinstance(plan.single, NoiseStep if crowds else CrowdStep):
+    if isinstance(plan.single, CrowdStep) and not crowds:
         return False
     if (plan.exponent > 0) != (plan.choices > 0):
         return False

@@ -28,7 +28,7 @@ from incrowd.randomness import RandomSource
 from incrowd.releases.pipeline import count_table
 from incrowd.sources.kept import KeptTable
 from incrowd.theory.intervals import noisy_between
-from incrowd.theory.views import LaplaceStep, ViewsPlan
+from incrowd.theory.views import LaplaceStep, NoiseStep, ViewsPlan
 
 ATTRIBUTES = """
 incrowd: 1
@@ -132,7 +132,7 @@ def test_views_beat_the_one_way_control_and_improve_with_epsilon(people, by):
 
 def test_crowds_are_true_counts_of_sampled_people_and_never_small(people):
     settings, found = outcome(people, "epsilon: 1, delta: 1e-5, choose: {how: tree}")
-    assert all(isinstance(view.step, LaplaceStep) for view in found.views[:4])
+    assert all(isinstance(view.step, NoiseStep) for view in found.views[:4])
     for view in found.views[4:]:
         shown = view.counts[view.counts > 0]
         assert shown.min() >= view.step.k
