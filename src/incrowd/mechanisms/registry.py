@@ -5,16 +5,22 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from incrowd.core.errors import InputError, PolicyError
+from incrowd.core.errors import InputError, InternalError, PolicyError
 from incrowd.mechanisms import NAMES
-from incrowd.mechanisms.base import AnyMechanism
+from incrowd.mechanisms.base import AnyMechanism, Mechanism
 
 if TYPE_CHECKING:
     from incrowd.policy import Policy
 
-MECHANISMS: dict[str, AnyMechanism] = {
-    name: importlib.import_module(f"incrowd.mechanisms.{name}.mechanism").MECHANISM for name in NAMES
-}
+
+def _loaded(name: str) -> AnyMechanism:
+    mechanism = importlib.import_module(f"incrowd.mechanisms.{name}.mechanism").MECHANISM
+    if not isinstance(mechanism, Mechanism):
+        raise InternalError(f"{name} is not a mechanism")
+    return mechanism
+
+
+MECHANISMS: dict[str, AnyMechanism] = {name: _loaded(name) for name in NAMES}
 
 
 def mechanism_named(name: str) -> AnyMechanism:
