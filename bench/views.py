@@ -5,7 +5,8 @@ between its cross-tabulation and that of the people. Every choice is paid; δ = 
 fars10 and a census of 30,000 people.
 
 - *one-way*: the one-way tables by noise, columns independent: below this, nothing else is worth having.
-- *one crowd table*: all columns at once, levels chosen privately, each shown value spread evenly over what it covers.
+- *one crowd table*: all columns at once, levels chosen privately, each shown value spread over what it covers by the
+  noisy counts that the choice has paid for.
 - *exact tree*: the pairs along the best tree, counted exactly: what no private tree of pairs can exceed.
 - *another million people* (the census only): the law that its people were drawn from, known without any noise. Who
   scores more than this repeats what is accidental in the table.
@@ -38,8 +39,7 @@ from bench.recording import afterwards, keep, machine, recorded
 from bench.tables import ABSENT, benchmark_policy, census, load, new_folder, table_folder, write_census
 from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
-from incrowd.mechanisms.sampled_crowd import draw as sampled_crowd
-from incrowd.mechanisms.sampled_crowd.settle import solve
+from incrowd.mechanisms.registry import mechanism_named
 from incrowd.mechanisms.views import draw as views
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.model_fit import fit
@@ -140,23 +140,15 @@ def one_way(subject: Subject, epsilon: float) -> Marginal:
 
 
 def one_crowd(subject: Subject, epsilon: float) -> Marginal:
-    """One table of crowds, every shown value spread evenly over what it covers."""
+    """One table of crowds, as it tells of all columns together."""
     policy = subject.release(
         f"mechanism: sampled_crowd, epsilon: {epsilon:g}, delta: {DELTA:g}, "
         f"selection_epsilon: {epsilon / 10:g}, beta: 0.3"
     )
-    settings = solve(policy.release)  # type: ignore[arg-type]
-    outcome = sampled_crowd.run(subject.table, list(subject.attributes), {}, settings, RandomSource())
-    recodes = [np.asarray(a.hierarchy.recode(outcome.levels[a.name]).to) for a in subject.attributes]
-    shares = [1 / np.bincount(to)[to] for to in recodes]
-
-    def marginal(columns: Sequence[int]) -> Array:
-        shown = counts_of(outcome.published, columns).astype(float)[np.ix_(*(recodes[c] for c in columns))]
-        for axis, column in enumerate(columns):
-            shown *= shares[column].reshape([-1 if a == axis else 1 for a in range(len(columns))])
-        return shown + 1e-9
-
-    return marginal
+    mechanism = mechanism_named("sampled_crowd")
+    settled = mechanism.settle(policy, subject.attributes, 1)
+    told = mechanism.told(settled, mechanism.draw(settled, subject.table, RandomSource()))
+    return lambda columns: told(tuple(subject.attributes[c].name for c in columns)) + 1e-9
 
 
 def exact_tree(subject: Subject) -> Marginal:

@@ -182,20 +182,27 @@ Cover = Recode | Sequence[NDArray[np.integer]]
 """The base codes that each label of a column covers; a recoding, where labels do not overlap."""
 
 
-def spread(published: Histogram, covers: Mapping[str, Cover], rate: float = 1.0) -> Told:
-    """Each record is spread evenly over the base values that its labels cover.
+def spread(
+    published: Histogram,
+    covers: Mapping[str, Cover],
+    rate: float = 1.0,
+    likely: Mapping[str, Floats] | None = None,
+) -> Told:
+    """Each record is spread over the base values that its labels cover.
 
     Args:
         published: records with labels that cover one base value or more.
         covers: what the labels of each column cover.
         rate: the share of the table's records that was published.
+        likely: of some columns that are recoded, what is known of how many records have each base value; of others,
+            and where that is nothing, records are spread evenly.
     """
-    return spread_counts(lambda names: dense(published, names) / rate, covers)
+    return spread_counts(lambda names: dense(published, names) / rate, covers, likely)
 
 
-def spread_counts(counts_of: Told, covers: Mapping[str, Cover]) -> Told:
+def spread_counts(counts_of: Told, covers: Mapping[str, Cover], likely: Mapping[str, Floats] | None = None) -> Told:
     """The same for counts that are given by labels."""
-    shares = {name: _share(cover) for name, cover in covers.items()}
+    shares = {name: _share(cover, (likely or {}).get(name)) for name, cover in covers.items()}
 
     def told(names: Names) -> Floats:
         counts = counts_of(names)
@@ -206,13 +213,23 @@ def spread_counts(counts_of: Told, covers: Mapping[str, Cover]) -> Told:
     return told
 
 
-def _share(cover: Cover) -> Callable[[Floats], Floats]:
+def shares_within(recode: Recode, likely: Floats | None = None) -> Floats:
+    """Of each base code, its share of the records with its label."""
+    to, labels = recode.to, len(recode.labels)
+    even = 1.0 / np.bincount(to, minlength=labels)[to]
+    if likely is None:
+        return np.asarray(even)
+    whole = np.bincount(to, weights=likely, minlength=labels)[to]
+    return np.asarray(np.divide(likely, whole, out=np.asarray(even), where=whole > 0))
+
+
+def _share(cover: Cover, likely: Floats | None = None) -> Callable[[Floats], Floats]:
     """Takes an array from labels to base values, along its first axis."""
     if isinstance(cover, Recode):
-        to, size = cover.to, np.bincount(cover.to, minlength=len(cover.labels))
+        to, shares = cover.to, shares_within(cover, likely)
 
         def by_recode(counts: Floats) -> Floats:
-            return np.asarray((counts / np.maximum(size, 1).reshape(-1, *[1] * (counts.ndim - 1)))[to])
+            return np.asarray(counts[to] * shares.reshape(-1, *[1] * (counts.ndim - 1)))
 
         return by_recode
     labels = np.repeat(np.arange(len(cover)), [len(codes) for codes in cover])

@@ -100,13 +100,14 @@ def _first(holds: Any, low: Ints, high: Ints) -> Ints:
     return low
 
 
-def noisy_between(counts: Ints, reach: int) -> tuple[Ints, Ints]:
+def noisy_between(counts: Ints, reach: int | Ints) -> tuple[Ints, Ints]:
     """The ends of an interval for numbers of people from noisy counts that are further off on neither side, as a rule.
 
     Nobody has fewer than none, so a count below zero is taken for zero: its interval would else end at zero too, and
     claim of a rare draw of the noise that the cell is certainly empty. No interval is shorter for it.
     """
-    return np.maximum(counts - reach, 0), np.maximum(counts, 0) + reach
+    far = np.asarray(reach, dtype=np.int64)
+    return np.maximum(counts - far, 0), np.maximum(counts, 0) + far
 
 
 def absent_at_most(rate: float, surprise: float = SURPRISE) -> int:

@@ -68,6 +68,10 @@ class CrowdStatedChoice(Part):
         description="The part of selection_epsilon that paid for one-way tables, from which the weights come; 0 if "
         "they come from the policy, or there are none."
     )
+    tables_scale: int | None = unless_said(
+        "The scale t of the discrete Laplace noise in these tables, e^(−|x|/t); they are in `values.json`. Left out if "
+        "there are none, and in releases of 0.3 and before, which did not publish them."
+    )
     weights: dict[str, float] | None = Field(
         description="What each column counted, in parts of 1; none if columns counted together."
     )

@@ -6,7 +6,8 @@ fixed in the policy, or chosen here on the full table with their own share of ε
 *Promise.* (ε,δ)-DP for adding or removing one person, with ε = ε₁ + ε₂ and δ the δ(k, β, ε₂, m) of
 `incrowd.theory.crowd`, exact for m = 1: an ε₁-DP choice of the mapping followed by a sampled crowd under it, by
 adaptive composition. One-way tables of the full table (`totals`) add an ε of their own: one person changes d tables by
-m rows each, so discrete Laplace noise e^{−a|x|} with a = ε/(d·m) pays for them.
+m rows each, so discrete Laplace noise e^{−a|x|} with a = ε/(d·m) pays for them. The noisy tables by which a choice has
+weighed the columns are part of what ε₁ pays for, so they are published, too (`values.json`).
 
 *What must not be published* for this to hold: the size of the sample and the number of suppressed records. They leave
 this module only inside `CrowdOutcome`, for the publisher's internal report.
@@ -33,7 +34,7 @@ from incrowd.mechanisms.base import (
 )
 from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.levels import choose_levels
-from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, OneWay
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, VALUES, OneWay
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.sampled_crowd.state import state
 from incrowd.noise import DiscreteLaplace
@@ -54,6 +55,7 @@ class CrowdOutcome:
             that can be published. For the publisher's eyes only.
         one_way: noisy counts of each column, as the release shows it; None if the policy does not ask for them.
         weights: what each column counted in the choice of levels; None if nothing was chosen, or all counted together.
+        values: the noisy counts that the weights come from; None if they do not come from the table.
         crowds: what is known of the table, if its small cells stayed in the engine. For the publisher's eyes only.
     """
 
@@ -63,6 +65,7 @@ class CrowdOutcome:
     recoded: Histogram
     one_way: OneWay | None = None
     weights: Mapping[str, float] | None = None
+    values: OneWay | None = None
     crowds: Crowds | None = None
 
 
@@ -94,10 +97,10 @@ def run(
             remedy="Give every attribute its 'level' in the policy.",
             details={"without_level": open_ones},
         )
-    levels, weights = dict(fixed), None
+    levels, chosen = dict(fixed), None
     if open_ones and not isinstance(table, Crowds):
-        chosen, weights = choose_levels(table, attributes, fixed, settings, source)
-        levels |= chosen
+        chosen = choose_levels(table, attributes, fixed, settings, source)
+        levels |= chosen.levels
     recodes = {a.name: a.hierarchy.recode(levels[a.name]) for a in attributes}
     if isinstance(table, KeptTable):
         table = table.crowds(recodes, settings.k)
@@ -112,7 +115,8 @@ def run(
         counts[~large] = source.binomial(counts[~large], settings.beta)
     sample = recoded.with_counts(counts)
     published, crowds = sample.where(sample.counts >= settings.k), table if isinstance(table, Crowds) else None
-    return CrowdOutcome(published, levels, sample, recoded, one_way, weights, crowds)
+    weights, values = (None, None) if chosen is None else (chosen.weights, chosen.values)
+    return CrowdOutcome(published, levels, sample, recoded, one_way, weights, values, crowds)
 
 
 def _asked_for(table: Crowds, recodes: Mapping[str, Recode], settings: CrowdSettings) -> Histogram:
@@ -147,5 +151,6 @@ def draw(
     if not settings.crowd.kept or smallest < settings.crowd.k:
         raise InternalError("the release is not what the policy promises")
     statement = state(settings.crowd, outcome.levels, settings.chosen, outcome.weights)
-    beside = {} if outcome.one_way is None else {ONE_WAY: outcome.one_way.to_bytes()}
+    tables = {ONE_WAY: outcome.one_way, VALUES: outcome.values}
+    beside = {name: one.to_bytes() for name, one in tables.items() if one is not None}
     return Made(outcome.published, outcome.levels, statement, outcome, beside)

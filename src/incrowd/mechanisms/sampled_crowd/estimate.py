@@ -5,25 +5,28 @@ together, and u are not. Each of these has fewer than k sampled records. So betw
 cell were sampled, each with probability β, and `theory.intervals` says how many people there are. Nothing is assumed
 of what is missing; where u is large, the upper end is far away, because nothing in the release rules it out. Whoever
 knows how many people there are in all gives that: what the rest of the table has at the least is then taken off.
+
+Where noisy one-way tables stand beside the crowds, estimates are those of `calibrated`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.core.errors import ParameterError
 from incrowd.core.numbers import number
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.estimates import EstimatedCell, Estimates, GroupMean, range_text
-from incrowd.mechanisms.grid import MIDDLES, Grid, NumberSpread, sampled_mean
-from incrowd.mechanisms.sampled_crowd.calibrated import ends_by, people_by
+from incrowd.mechanisms.grid import MIDDLES, MOST_LISTED, Grid, NumberSpread, sampled_mean
+from incrowd.mechanisms.sampled_crowd.calibrated import CrowdAxis, crowds_along, ends_along, people_along, summed_by
 from incrowd.mechanisms.sampled_crowd.certificate import CrowdCertificate
-from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, VALUES, OneWay, read_one_way
 from incrowd.theory._binomial import tail
 from incrowd.theory.intervals import (
     ANY,
@@ -89,8 +92,11 @@ def estimate(
     k, beta = certificate.mechanism.k, certificate.mechanism.beta
     people, errors = people_behind(table.counts.astype(np.float64), k, beta)
     grid = Grid.of(table, by)
-    if certificate.mechanism.totals is not None and not grid.unlisted:
-        found = _calibrated(certificate, published, grid, by, total)
+    totals, values = _beside(published, ONE_WAY), _beside(published, VALUES) if mean is None else None
+    axes = [CrowdAxis.of_column(table[name].labels, name, totals, values) for name in by]
+    few = math.prod(len(axis.labels) for axis in axes) <= MOST_LISTED
+    if few and any(axis.one_way is not None for axis in axes):
+        found = _calibrated(certificate, table, axes, totals, total)
         if mean is None:
             return found
         return replace(found, notes=(*found.notes, MIDDLES, _MEANS), means=_means(certificate, table, by, mean))
@@ -110,7 +116,7 @@ def estimate(
         )
         for i, values in enumerate(grid.values())
     ]
-    notes = [_INTERVALS, *_of_missing(certificate, table, grid, possible, total)]
+    notes = [_INTERVALS, *_of_missing(certificate, table, grid.unlisted, possible, known=total is not None)]
     means: tuple[GroupMean, ...] = ()
     if mean is not None:
         means = _means(certificate, table, by, mean)
@@ -120,33 +126,57 @@ def estimate(
     )
 
 
+def _beside(published: Publication, name: str) -> OneWay | None:
+    return read_one_way(published.beside[name]) if name in published.beside else None
+
+
 def _calibrated(
     certificate: CrowdCertificate,
-    published: Publication,
-    grid: Grid,
-    by: Sequence[str],
+    table: Histogram,
+    axes: Sequence[CrowdAxis],
+    totals: OneWay | None,
     total: tuple[int, int] | None,
 ) -> CrowdEstimates:
-    """The same from one-way tables, too, to which it is fitted."""
-    if total is not None:
-        raise ParameterError(
-            "This release has noisy counts of its own, which its estimates are fitted to.",
-            code="parameter-combination",
-            remedy="Leave the total out.",
-        )
-    k, beta, table = certificate.mechanism.k, certificate.mechanism.beta, published.table
-    one_way = read_one_way(published.beside[ONE_WAY])
-    people = people_by(one_way, table, by, beta)
-    low, high = ends_by(one_way, table, by, k, beta)
-    error = one_way.noise.deviation if len(by) == 1 else None
-    crowds, possible = grid.summed().astype(np.int64), table.domain_size // grid.possible
-    cells = zip(grid.values(), people.ravel(), low.ravel(), high.ravel(), crowds, strict=True)
+    """The same from one-way tables, too."""
+    hidden = [axis.name for axis in axes if axis.hidden]
+    k, beta, by = certificate.mechanism.k, certificate.mechanism.beta, [axis.name for axis in axes]
+    people, crowds = people_along(axes, totals, table, beta), crowds_along(axes, table)
+    low, high = ends_along(axes, table, k, beta, total)
+    possible = table.domain_size // math.prod(len(table[name].labels) for name in by)
+    noisy = len(axes) == 1 and (totals is not None or bool(hidden))  # then the estimates are noisy counts
+    whole = totals is None and not hidden  # then they are those of the crowds, which have an error if none is missing
+    errors = np.sqrt(summed_by(table, by, people_behind(table.counts.astype(np.float64), k, beta)[1] ** 2))
+    cells = zip(
+        product(*(axis.labels for axis in axes)),
+        *(np.broadcast_to(one, people.shape).ravel() for one in (people, errors, low, high, crowds)),
+        strict=True,
+    )
     rows = [
-        CrowdEstimate(values, float(min(max(n, a), b)), error, int(a), int(b), int(shown), possible)
-        for values, n, a, b, shown in cells
+        CrowdEstimate(
+            values,
+            float(min(max(n, a), b)) if noisy or shown or totals is not None else None,
+            axes[0].deviation if noisy else float(error) if whole and shown == possible else None,
+            int(a),
+            int(b),
+            int(shown),
+            possible,
+        )
+        for values, n, error, a, b, shown in cells
     ]
-    return CrowdEstimates(
-        by=tuple(by), rows=tuple(rows), notes=(_INTERVALS, _FITTED), hidden_at_most=hidden_at_most(k, beta)
+    notes = [_INTERVALS]
+    if totals is not None:
+        notes.append(_FITTED)
+    elif not noisy:
+        notes += _of_missing(certificate, table, 0, possible, known=True)
+    if hidden:
+        notes.append(_hidden_note(hidden))
+    return CrowdEstimates(by=tuple(by), rows=tuple(rows), notes=tuple(notes), hidden_at_most=hidden_at_most(k, beta))
+
+
+def _hidden_note(hidden: Sequence[str]) -> str:
+    return (
+        f"The crowds show nothing of {', '.join(hidden)}: that comes from the noisy counts in {VALUES}, and estimates "
+        "take it to have nothing to do with other columns. Low and high assume nothing of the kind."
     )
 
 
@@ -190,9 +220,9 @@ def _at_most(shown: NDArray[np.int64], hidden: NDArray[np.object_], k: int) -> N
 
 
 def _of_missing(
-    certificate: CrowdCertificate, table: Histogram, grid: Grid, possible: int, total: tuple[int, int] | None
+    certificate: CrowdCertificate, table: Histogram, unlisted: int, possible: int, *, known: bool
 ) -> list[str]:
-    """What is to be said of crowds that were not published."""
+    """What is to be said of crowds that were not published, where it is known or not how many people there are."""
     k, beta = certificate.mechanism.k, certificate.mechanism.beta
     missing = table.domain_size - len(table)
     if not missing:
@@ -204,15 +234,15 @@ def _of_missing(
             "people. The estimates count people of published crowds alone; the upper ends allow for all others."
         )
     ]
-    if total is None:
+    if not known:
         notes.append(
             "Nothing published says how many people there are in all. If you know it, give it as the total: upper ends "
             "then leave to the other cells what these surely have."
         )
-    if grid.unlisted:
+    if unlisted:
         one = sampled_between(np.array([0]), np.array([min(possible * (k - 1), ANY)]), beta)[1][0]
         notes.append(
-            f"{number(grid.unlisted)} declared cells without a published crowd are not listed; each has "
+            f"{number(unlisted)} declared cells without a published crowd are not listed; each has "
             f"{range_text(0, int(one))} people."
         )
     return notes

@@ -6,6 +6,9 @@ nothing; or from the table, and then they are paid for. An eighth of ε₁ buys 
 noise: a person with m rows changes the counts of each of d columns by m together, so a scale of t ≥ d·m/(ε₁/8) makes
 all tables together (ε₁/8)-DP. The rest of ε₁ pays for the choice, which may depend on them (adaptive composition).
 
+These tables are published (`values.json`): they are paid for. A column whose level is fixed is counted at that level,
+so that nothing finer of it is shown than the policy says.
+
 The noise is not small. What it may have hidden is taken to be there: of v values, the most frequent one is taken to
 have t·ln v records fewer, and none fewer than t. Where there are few records, all columns then count nearly the same,
 as they would without any table.
@@ -16,21 +19,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from incrowd.hierarchy import CodedAttribute
-from incrowd.histogram import Histogram
-from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, parts_of_one
+from incrowd.histogram import Histogram, Labels
+from incrowd.mechanisms.sampled_crowd.one_way import OneWay
+from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, LevelChoice, parts_of_one
 from incrowd.noise import laplace
 from incrowd.randomness import RandomSource
 from incrowd.recoding.choice import choose, choose_kept
 from incrowd.recoding.lattice import Codes, Ladder, Lattice
 from incrowd.recoding.quality import WEIGHT_ONE
 from incrowd.sources.kept import KeptTable
+from incrowd.theory.views import LaplaceStep
 
 Floats = NDArray[np.float64]
 Weigh = Callable[[CodedAttribute, int], Codes]
@@ -43,10 +47,13 @@ def choose_levels(
     fixed: Mapping[str, int],
     settings: CrowdSettings,
     source: RandomSource,
-) -> tuple[dict[str, int], dict[str, float] | None]:
-    """The open levels, and what each column counted if they did not count together: an ε₁-DP release."""
+) -> ChosenLevels:
+    """The open levels, what columns counted, and the tables that this was found from: an ε₁-DP release."""
     # Fixed columns take part as they will be published: they split cells, but offer no choice.
-    weigh, weights = _weights(table, attributes, settings, source)
+    tables = None
+    if settings.tables_epsilon:
+        tables = NoisyTables.of(table, attributes, fixed, settings.tables_scale(len(attributes)), source)
+    weigh, weights = _weights(attributes, fixed, settings.choice, tables)
     ladders = []
     for a in attributes:
         levels = [fixed[a.name]] if a.name in fixed else range(a.hierarchy.height + 1)
@@ -64,30 +71,58 @@ def choose_levels(
         node = choose(Lattice(ladders), columns, known.counts, quality=quality, epsilon=epsilon, rows=rows)
     else:  # where they are recoded already
         node = choose_kept(Lattice(ladders), table, quality=quality, epsilon=epsilon, rows=rows)
-    return {a.name: level for a, level in zip(attributes, node, strict=True) if a.name not in fixed}, weights
+    found = {a.name: level for a, level in zip(attributes, node, strict=True) if a.name not in fixed}
+    coarser = {a.name: a.hierarchy.recode(found[a.name]) for a in attributes if found.get(a.name)}
+    shown = {name: tuple(recode.labels[code] for code in recode.to) for name, recode in coarser.items()}
+    return ChosenLevels(found, weights, None if tables is None else tables.one_way(shown))
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenLevels:
+    """What a private choice came to.
+
+    Attributes:
+        levels: of the columns whose levels were open.
+        weights: what each column counted, if they did not count together.
+        values: the noisy one-way tables that this was found from, if it was.
+    """
+
+    levels: Mapping[str, int]
+    weights: Mapping[str, float] | None
+    values: OneWay | None
 
 
 def _weights(
-    table: Histogram | KeptTable, attributes: Sequence[CodedAttribute], settings: CrowdSettings, source: RandomSource
+    attributes: Sequence[CodedAttribute], fixed: Mapping[str, int], choice: LevelChoice, tables: NoisyTables | None
 ) -> tuple[Weigh, dict[str, float] | None]:
-    choice, names = settings.choice, [a.name for a in attributes]
-    if choice.minimise not in ("loss", "entropy"):
+    weights = weights_of(choice, [a.name for a in attributes], tables)
+    if weights is None:
         return lambda a, level: information(a, level, WEIGHT_ONE), None
-    own = {name: choice.importance.get(name, 1.0) for name in names}
-    if not settings.tables_epsilon:
-        weights = parts_of_one(own)
+    if choice.minimise == "loss" or tables is None:
         return lambda a, level: information(a, level, math.floor(weights[a.name] * WEIGHT_ONE)), weights
-    tables = NoisyTables.of(table, attributes, settings.tables_epsilon, settings.persons.at_most, source)
-    if choice.minimise == "loss":
-        weights = parts_of_one({name: tables.spread(name) for name in names})
-        return lambda a, level: information(a, level, math.floor(weights[a.name] * WEIGHT_ONE)), weights
-    bits = {name: own[name] * tables.most_bits(name) for name in names}
-    unit = WEIGHT_ONE / math.fsum(bits.values())
+    unit = WEIGHT_ONE / math.fsum(_bits(choice, tables, a.name) for a in attributes)
 
     def told(a: CodedAttribute, level: int) -> Codes:
-        return np.floor(own[a.name] * tables.bits(a, level) * unit).astype(np.int64)
+        recode = a.hierarchy.coarsen(fixed.get(a.name, 0), level)
+        bits = tables.bits(a.name, recode.to, len(recode.labels))
+        return np.floor(choice.importance.get(a.name, 1.0) * bits * unit).astype(np.int64)
 
-    return told, parts_of_one(bits)
+    return told, weights
+
+
+def weights_of(choice: LevelChoice, names: Sequence[str], tables: NoisyTables | None) -> dict[str, float] | None:
+    """What each column counts in a choice, from the policy and, where it needs them, noisy tables."""
+    if choice.minimise not in ("loss", "entropy"):
+        return None
+    if choice.minimise == "entropy" and tables is not None:
+        return parts_of_one({name: _bits(choice, tables, name) for name in names})
+    if tables is not None:
+        return parts_of_one({name: tables.spread(name) for name in names})
+    return parts_of_one({name: choice.importance.get(name, 1.0) for name in names})
+
+
+def _bits(choice: LevelChoice, tables: NoisyTables, name: str) -> float:
+    return choice.importance.get(name, 1.0) * tables.most_bits(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,10 +131,12 @@ class NoisyTables:
 
     Attributes:
         scale: t, that of the noise.
-        counts: by column, that of each base code.
+        labels: by column, what is counted: its own values, or its labels at the level that is fixed.
+        counts: by column, that of each of these.
     """
 
     scale: int
+    labels: Mapping[str, Labels]
     counts: Mapping[str, NDArray[np.int64]]
 
     @classmethod
@@ -107,14 +144,27 @@ class NoisyTables:
         cls,
         table: Histogram | KeptTable,
         attributes: Sequence[CodedAttribute],
-        epsilon: float,
-        rows: int,
+        fixed: Mapping[str, int],
+        scale: int,
         source: RandomSource,
     ) -> NoisyTables:
-        """Of all columns together ε-DP, for adding or removing a person with so many rows."""
-        scale = math.ceil(Fraction(len(attributes) * rows) / Fraction(epsilon))
-        exact = {a.name: table.tallies[a.name] for a in attributes}
-        return cls(scale, {name: counts + laplace(source, scale, len(counts)) for name, counts in exact.items()})
+        """One of each column, a record in one place of each."""
+        labels, counts = {}, {}
+        for a in attributes:
+            recode = a.hierarchy.recode(fixed.get(a.name, 0))
+            exact = np.zeros(len(recode.labels), dtype=np.int64)
+            np.add.at(exact, recode.to, table.tallies[a.name])
+            labels[a.name], counts[a.name] = recode.labels, exact + laplace(source, scale, len(exact))
+        return cls(scale, labels, counts)
+
+    @classmethod
+    def published(cls, one_way: OneWay, scale: int) -> NoisyTables:
+        """As they stand beside a release."""
+        return cls(scale, one_way.labels, one_way.counts)
+
+    def one_way(self, shown: Mapping[str, Labels]) -> OneWay:
+        """As they are published, with what each value is shown as."""
+        return OneWay(noise_of(self.scale), self.labels, self.counts, shown)
 
     @cached_property
     def total(self) -> float:
@@ -132,12 +182,16 @@ class NoisyTables:
         """What equally frequent values of a column would tell."""
         return math.log2(max(2, len(self.counts[name])))
 
-    def bits(self, attribute: CodedAttribute, level: int) -> Floats:
+    def bits(self, name: str, to: NDArray[np.integer], labels: int) -> Floats:
         """What each label at a level tells: −log₂ of its share, at most what equally frequent values would tell."""
-        recode = attribute.hierarchy.recode(level)
-        counts = np.bincount(recode.to, weights=self.counts[attribute.name], minlength=len(recode.labels))
+        counts = np.bincount(to, weights=self.counts[name], minlength=labels)
         told = np.log2(self.total / np.maximum(counts, self.scale))
-        return np.asarray(np.clip(told, 0.0, self.most_bits(attribute.name)))
+        return np.asarray(np.clip(told, 0.0, self.most_bits(name)))
+
+
+def noise_of(scale: int) -> LaplaceStep:
+    """What is said of noise of a scale."""
+    return LaplaceStep(1 / scale)
 
 
 def information(attribute: CodedAttribute, level: int, whole: int) -> Codes:

@@ -1,11 +1,16 @@
-"""Noisy one-way tables, as they are published beside a tree, or beside crowds that are calibrated to them."""
+"""Noisy one-way tables, as they are published beside crowds.
+
+`one-way.json` has those of a tree, or of crowds that are calibrated to them (`totals`). `values.json` has those by
+which a private choice of levels has weighed the columns: their noise is wide, but they show how a column is distributed
+that the crowds hide.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +22,7 @@ from incrowd.histogram import Labels
 from incrowd.theory.intervals import NORMAL_95, SURPRISE
 from incrowd.theory.views import LaplaceStep, NoiseStep
 
-ONE_WAY, FORMAT = "one-way.json", "incrowd-one-way/1"
+ONE_WAY, VALUES, FORMAT = "one-way.json", "values.json", "incrowd-one-way/1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +33,13 @@ class OneWay:
         noise: that of each count.
         labels: by column, those that are counted.
         counts: by column, the noisy count of each.
+        shown: by column, the label that a release shows each of them as; nothing where these are the labels themselves.
     """
 
     noise: NoiseStep | LaplaceStep
     labels: Mapping[str, Labels]
     counts: Mapping[str, NDArray[np.int64]]
+    shown: Mapping[str, Labels] = field(default_factory=dict)
 
     @cached_property
     def total(self) -> int:
@@ -49,22 +56,45 @@ class OneWay:
             counts * (self.total / whole) if whole > 0 else np.full(len(counts), self.total / len(counts))
         )
 
-    def margin(self, surprise: float = SURPRISE) -> int:
+    def likely(self, name: str) -> NDArray[np.float64]:
+        """A column's counts, nothing below zero, that add up to the total, where noise may be as large as they are.
+
+        First the nearest such counts to the noisy ones. Of how far these are from being even, noise may account for a
+        part, by its variance; by that part they are brought nearer to it.
+        """
+        counts, even = self.counts[name].astype(np.float64), self.total / len(self.counts[name])
+        falling = np.sort(counts)[::-1]
+        above = (np.cumsum(falling) - self.total) / np.arange(1, len(counts) + 1)
+        nearest = np.maximum(counts - above[np.flatnonzero(falling >= above)[-1]], 0.0)
+        signal = max(0.0, float(((counts - even) ** 2).mean()) - self.noise.variance)
+        return np.asarray(even + (nearest - even) * signal / (signal + self.noise.variance))
+
+    def margin(self, surprise: float = SURPRISE, together: int = 1) -> int:
         """A count is further than that from the true number with a probability of `surprise` at most, on either side.
 
-        P[X > t] = e^{−a(t+1)}/(1 + e^{−a}) for Laplace noise. Gaussian noise is discrete, too: one more covers that.
+        P[X > t] = e^{−a(t+1)}/(1 + e^{−a}) for Laplace noise. For a sum of n counts `together` it is Chernoff's bound,
+        P[ΣX ≥ t] ≤ E[e^{sX}]^n·e^{−st} for every s below a. Gaussian noise is discrete, too: one more covers that.
         """
         if isinstance(self.noise, LaplaceStep):
             a = self.noise.decay
+            if together > 1:
+                s = a * np.arange(1, 1000) / 1000
+                grown = 2 * np.log(-np.expm1(-a)) - np.log(-np.expm1(s - a)) - np.log(-np.expm1(-s - a))
+                return math.ceil(float(((together * grown - math.log(surprise)) / s).min()) * (1 + 1e-9))
             return max(0, math.ceil((-math.log(surprise) - math.log1p(math.exp(-a))) / a * (1 + 1e-9)))
-        if surprise != SURPRISE:
-            raise InternalError("the quantile of Gaussian noise is kept for 95% alone")
+        if surprise != SURPRISE or together > 1:
+            raise InternalError("the quantile of Gaussian noise is kept for 95% and one count alone")
         return math.ceil(NORMAL_95 * self.noise.deviation) + 1
 
     def to_bytes(self) -> bytes:
         """As it is published."""
         columns = [
-            {"name": name, "values": list(self.labels[name]), "counts": self.counts[name].tolist()}
+            {
+                "name": name,
+                "values": list(self.labels[name]),
+                "counts": self.counts[name].tolist(),
+                **({"shown": list(self.shown[name])} if name in self.shown else {}),
+            }
             for name in self.labels
         ]
         noise = (
@@ -82,9 +112,11 @@ def read_one_way(content: bytes) -> OneWay:
     document = json.loads(content)
     labels = {column["name"]: tuple(column["values"]) for column in document["columns"]}
     counts = {column["name"]: np.array(column["counts"], dtype=np.int64) for column in document["columns"]}
+    shown = {column["name"]: tuple(column["shown"]) for column in document["columns"] if "shown" in column}
     noise = LaplaceStep(document["decay"]) if "decay" in document else NoiseStep(document["variance"])
-    found = OneWay(noise, labels, counts)
-    if any(len(labels[name]) != len(counts[name]) for name in labels) or found.to_bytes() != content:
+    found = OneWay(noise, labels, counts, shown)
+    sizes = [(len(labels[name]), len(counts[name]), len(shown.get(name, counts[name]))) for name in labels]
+    if any(len(set(one)) > 1 for one in sizes) or found.to_bytes() != content:
         raise ValueError("these are not one-way tables")
     return found
 

@@ -18,11 +18,12 @@ from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.sampled_crowd.certificate import CrowdStatement
 from incrowd.mechanisms.sampled_crowd.draw import CrowdOutcome
 from incrowd.mechanisms.sampled_crowd.estimate import hidden_at_most
-from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, VALUES, read_one_way
 from incrowd.mechanisms.sampled_crowd.promise_page import crowd_facts, promise, why
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled
 from incrowd.mechanisms.tables import read_code
 from incrowd.policy import Policy
+from incrowd.policy.texts import several
 from incrowd.recoding.utility import Comparison
 from incrowd.reports import comparison
 from incrowd.reports.bars import distribution, largest
@@ -50,6 +51,7 @@ def public_report(
         data=[
             PageSection("release", "What the release looks like", tuple(_looks(settled, published, statement))),
             *_totals(publication),
+            *_values(publication),
         ],
         promise=promise(settings),
         use=_use(settings, published, output),
@@ -119,6 +121,37 @@ def _totals(publication: Publication) -> list[PageSection]:
         " fits its estimates to them.",
     )
     return [PageSection("totals", "How many there are", (said, cards(tables)))]
+
+
+def _values(publication: Publication) -> list[PageSection]:
+    """What the noisy counts that a choice has paid for say of the columns that crowds hide."""
+    if VALUES not in publication.beside:
+        return []
+    values = read_one_way(publication.beside[VALUES])
+    hidden = [name for name, labels in values.labels.items() if len(publication.table[name].labels) == 1 < len(labels)]
+    tables = [
+        distribution(label(name), "likely counts", values.labels[name], np.rint(values.likely(name)).astype(np.int64))
+        for name in hidden
+    ]
+    said = [
+        paragraph(
+            "Beside the crowds stand the noisy counts by which columns were weighed (",
+            code(VALUES),
+            "): how many records have each value of each column, and what it is shown as. Each is within "
+            f"{number(values.margin())} of the true number with a probability of 95%. ",
+            code("incrowd estimate"),
+            " uses them for its intervals and for columns of which the crowds show nothing.",
+        )
+    ]
+    if hidden:
+        said.append(
+            paragraph(
+                f"Of {several(hidden)} the crowds show nothing. The counts below are what the noisy ones make "
+                "likely: none is below 0, and where noise may be all of a difference, values are taken to be equally "
+                "frequent."
+            )
+        )
+    return [PageSection("values", "How many have each value", (*said, *([cards(tables)] if tables else [])))]
 
 
 def _empty(settings: CrowdSettings) -> list[Content]:

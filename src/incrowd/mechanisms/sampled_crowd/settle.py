@@ -29,6 +29,7 @@ from incrowd.theory.views import LaplaceStep
 
 SMALLEST_BETA = 2.0**-64
 _FEWEST_OF = 20  # one of so many sampled records, at least, should be in a crowd that is published
+_WIDEST_NOISE = 1 << 40  # records: of noise beyond, sums of counts would not fit 64 bits
 _FORETOLD = 1 << 17  # cells; to recode many more would take long beside the release itself
 
 
@@ -84,6 +85,10 @@ class CrowdSettings:
     def tables_epsilon(self) -> float:
         """The part of ε₁ that pays for one-way tables, from which columns get their weights."""
         return self.selection_epsilon / 8 if self.choice.needs_tables else 0.0
+
+    def tables_scale(self, columns: int) -> int:
+        """t, that of the noise in these tables: a person changes the counts of each column by m rows at most."""
+        return math.ceil(Fraction(columns * self.persons.at_most) / Fraction(self.tables_epsilon))
 
     @property
     def choice_epsilon(self) -> float:
@@ -240,6 +245,12 @@ def settle(release: SampledCrowd, policy: Policy, attributes: Sequence[CodedAttr
     if not release.selection_epsilon:
         fixed = {a.name: 0 for a in attributes} | fixed
     settled = CrowdSettled(solve(release, Persons.in_policy(policy)), attributes, fixed)
+    if settled.chosen and settled.crowd.tables_epsilon and settled.crowd.tables_scale(len(attributes)) > _WIDEST_NOISE:
+        raise ParameterError(
+            "selection_epsilon is so small that the counts by which columns are weighed would be noise alone.",
+            code="parameter-range",
+            remedy="Raise it; a tenth of epsilon is usual.",
+        )
     if settled.chosen:
         reach_of(settled.crowd.k, settled.crowd.beta)  # what cannot be chosen privately is refused before all else
     return settled

@@ -15,6 +15,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from incrowd.core.numbers import grown
+from incrowd.histogram import Labels
 from incrowd.mechanisms.already_sampled import came_by_chance
 from incrowd.mechanisms.base import (
     Check,
@@ -23,7 +24,7 @@ from incrowd.mechanisms.base import (
     section_of,
 )
 from incrowd.mechanisms.certificate import Statement
-from incrowd.mechanisms.declared import are_levels, check_labels, held_columns, says_together
+from incrowd.mechanisms.declared import UNREADABLE, are_levels, check_labels, held_columns, says_together
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.sampled_crowd.certificate import (
     CrowdCertificate,
@@ -34,7 +35,8 @@ from incrowd.mechanisms.sampled_crowd.certificate import (
     CrowdStatement,
     CrowdTogether,
 )
-from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, read_one_way
+from incrowd.mechanisms.sampled_crowd.levels import NoisyTables, noise_of, weights_of
+from incrowd.mechanisms.sampled_crowd.one_way import ONE_WAY, VALUES, OneWay, read_one_way
 from incrowd.mechanisms.sampled_crowd.section import SampledCrowd
 from incrowd.mechanisms.sampled_crowd.settle import CrowdSettings, CrowdSettled, LevelChoice, parts_of_one
 from incrowd.policy import Attribute
@@ -73,7 +75,7 @@ def state(
         levels=dict(levels),
         levels_chosen=tuple(chosen),
         totals=_totals(settings, len(levels)),
-        choice=_choice(settings, weights) if chosen else None,
+        choice=_choice(settings, weights, len(levels)) if chosen else None,
     )
     return Statement(promise, mechanism, assumptions(settings))
 
@@ -84,10 +86,11 @@ def _totals(settings: CrowdSettings, columns: int) -> CrowdStatedTotals | None:
     return CrowdStatedTotals(epsilon=settings.totals_epsilon, decay=settings.totals_noise(columns).decay)
 
 
-def _choice(settings: CrowdSettings, weights: Mapping[str, float] | None) -> CrowdStatedChoice:
+def _choice(settings: CrowdSettings, weights: Mapping[str, float] | None, columns: int) -> CrowdStatedChoice:
     return CrowdStatedChoice(
         minimise=settings.choice.minimise,
         tables_epsilon=settings.tables_epsilon,
+        tables_scale=settings.tables_scale(columns) if settings.tables_epsilon else None,
         weights=None if weights is None else dict(weights),
     )
 
@@ -224,6 +227,10 @@ def check_promise(certificate: CrowdCertificate) -> Iterator[Check]:
     if mechanism.choice is None and settings.choice == LevelChoice():
         # Certificates of earlier versions, in which all columns counted the same, say nothing of it.
         statement = replace(statement, mechanism=statement.mechanism.model_copy(update={"choice": None}))
+    elif (own := statement.mechanism.choice) and mechanism.choice and mechanism.choice.tables_scale is None:
+        # Those of version 0.3.0 did not publish the tables that their choice has paid for.
+        earlier = own.model_copy(update={"tables_scale": None})
+        statement = replace(statement, mechanism=statement.mechanism.model_copy(update={"choice": earlier}))
     stated = statement.is_in(certificate)
     stated = stated and says_together(certificate, lambda copies: together_of(settings, copies))
     stated = stated and not (settings.already_sampled and certificate.promise.together)
@@ -262,8 +269,10 @@ def settled_again(certificate: CrowdCertificate) -> CrowdSettled:
 
 
 def beside_names(certificate: CrowdCertificate) -> tuple[str, ...]:
-    """The one-way tables, if the policy asks for them."""
-    return () if section_of(certificate, SampledCrowd).totals is None else (ONE_WAY,)
+    """The one-way tables, if the policy asks for them, and those by which a choice has weighed the columns."""
+    choice = certificate.mechanism.choice
+    asked = () if section_of(certificate, SampledCrowd).totals is None else (ONE_WAY,)
+    return asked if choice is None or choice.tables_scale is None else (*asked, VALUES)
 
 
 def check_table(certificate: CrowdCertificate, published: Publication) -> Iterator[Check]:
@@ -271,14 +280,64 @@ def check_table(certificate: CrowdCertificate, published: Publication) -> Iterat
     k, table = certificate.mechanism.k, published.table
     small = int((table.counts < k).sum())
     yield Check(f"every crowd has k = {k} records or more", small == 0, f"{small} crowds are smaller")
-    if beside_names(certificate):
-        try:
-            one_way = read_one_way(published.beside[ONE_WAY])
-            noise = settled_again(certificate).crowd.totals_noise(len(certificate.labels))
-            sound = dict(one_way.labels) == certificate.labels and one_way.noise == noise
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
-            sound = False
+    names, settings = beside_names(certificate), settled_again(certificate).crowd
+    if ONE_WAY in names:
+        one_way = _tables(published, ONE_WAY)
+        sound = one_way is not None and dict(one_way.labels) == certificate.labels
+        sound = sound and one_way is not None and one_way.noise == settings.totals_noise(len(certificate.labels))
         yield Check("the one-way tables are of the columns as shown, with the noise stated", sound, "they are others")
+    if VALUES in names:
+        values = _tables(published, VALUES)
+        sound = values is not None and _are_values(values, certificate)
+        yield Check("the noisy counts are of the columns' own values, with the noise stated", sound, "they are others")
+        if values is not None and sound:
+            same = _weighed_by(values, certificate)
+            yield Check("the weights of columns follow from the noisy counts", same, "they are others")
+
+
+def _weighed_by(values: OneWay, certificate: CrowdCertificate) -> bool:
+    """Whether the stated weights are those that the tables give."""
+    settings, choice = settled_again(certificate).crowd, certificate.mechanism.choice
+    tables = NoisyTables.published(values, settings.tables_scale(len(certificate.labels)))
+    found = weights_of(settings.choice, list(certificate.labels), tables)
+    if choice is None or choice.weights is None or found is None or set(found) != set(choice.weights):
+        return False
+    # They are rounded down to four places, before which another machine's logarithms may differ.
+    return all(abs(found[name] - weight) < 1.5e-4 for name, weight in choice.weights.items())
+
+
+def _tables(published: Publication, name: str) -> OneWay | None:
+    try:
+        return read_one_way(published.beside[name])
+    except UNREADABLE:
+        return None
+
+
+def _are_values(values: OneWay, certificate: CrowdCertificate) -> bool:
+    """Whether tables count each column as finely as the choice may have shown it."""
+    scale = settled_again(certificate).crowd.tables_scale(len(certificate.labels))
+    held, mechanism = held_columns(certificate), certificate.mechanism
+
+    def has(name: str, labels: Labels) -> bool:
+        level, shown = mechanism.levels[name], values.shown.get(name)
+        if name not in mechanism.levels_chosen or not level:
+            return shown is None and labels == tuple(certificate.labels[name])
+        if shown is None or len(set(labels)) != len(labels) or set(shown) != set(certificate.labels[name]):
+            return False
+        if name not in held or not held[name].has(labels, 0):
+            return name not in held
+        if not held[name].whole:
+            return True
+        own, recode = held[name].hierarchy.recode(0).labels, held[name].hierarchy.recode(level)
+        return dict(zip(labels, shown, strict=True)) == {
+            label: recode.labels[code] for label, code in zip(own, recode.to, strict=True)
+        }
+
+    return (
+        values.noise == noise_of(scale)
+        and set(values.labels) == set(certificate.labels)
+        and all(has(name, labels) for name, labels in values.labels.items())
+    )
 
 
 # --- estimates ------------------------------------------------------------------------------------------------------

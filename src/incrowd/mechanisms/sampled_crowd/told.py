@@ -14,12 +14,17 @@ from incrowd.recoding.fidelity import Told, spread, spread_counts
 
 
 def told(settings: CrowdSettled | TreeSettled, made: Made[CrowdOutcome | TreeOutcome, CrowdStatement]) -> Told:
-    """Those of boxes are spread by the one-way tables, too; where there are such tables, all is raked to them."""
+    """Boxes, and labels of columns whose levels were chosen, are spread by the noisy counts beside the release.
+
+    Where these are of boxes, or `totals`, all is raked to them.
+    """
     if isinstance(settings, TreeSettled):
-        crowd, outcome = settings.crowd, made.having(TreeOutcome).outcome
-        return Spreading.of(outcome.tree, outcome.one_way, made.published, crowd.k, crowd.beta).table
+        crowd, grown = settings.crowd, made.having(TreeOutcome).outcome
+        return Spreading.of(grown.tree, grown.one_way, made.published, crowd.k, crowd.beta).table
     covers = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in settings.attributes}
-    one_way, beta = made.outcome.one_way, settings.crowd.beta
+    outcome, beta = made.having(CrowdOutcome).outcome, settings.crowd.beta
+    one_way, values = outcome.one_way, outcome.values
+    likely = {} if values is None else {name: values.likely(name) for name in covers if name not in settings.fixed}
     if one_way is not None:
-        return spread_counts(lambda names: people_by(one_way, made.published, names, beta), covers)
-    return spread(made.published, covers, beta)
+        return spread_counts(lambda names: people_by(one_way, made.published, names, beta), covers, likely)
+    return spread(made.published, covers, beta, likely)

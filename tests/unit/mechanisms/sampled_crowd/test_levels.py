@@ -66,7 +66,8 @@ def settings(more="", spent=1):
 def chosen(more="", spent=1):
     settled = settings(more, spent)
     table = counted(settled.attributes)
-    return choose_levels(table, settled.attributes, settled.fixed, settled.crowd, RandomSource())
+    found = choose_levels(table, settled.attributes, settled.fixed, settled.crowd, RandomSource())
+    return found.levels, found.weights
 
 
 def test_a_column_in_which_nearly_all_have_one_value_counts_little():
@@ -130,30 +131,32 @@ def test_noisy_tables_are_private_by_brute_force(monkeypatch):
     before = counted(attributes, 50)
     extra = [Column(c.name, c.labels, np.append(c.codes, [0, 1])) for c in before.columns]
     after = Histogram.of(extra, np.append(before.counts, [1, 1]))
-    exact = [NoisyTables.of(table, attributes, epsilon, rows, RandomSource()).counts for table in (before, after)]
+    given = CrowdSettings(9.0, 1e-5, 8 * epsilon, 100, 0.2, already_sampled=False, persons=Persons(rows))
+    scale = given.tables_scale(len(attributes))
+    exact = [NoisyTables.of(table, attributes, {}, scale, RandomSource()).counts for table in (before, after)]
     apart = sum(int(np.abs(exact[0][a.name] - exact[1][a.name]).sum()) for a in attributes)
-    scale = max(asked)
+    assert set(asked) == {scale}
+    assert given.tables_epsilon == epsilon
     assert apart == 2 * len(attributes)
     # |x|/t and |x − apart|/t differ by apart/t at most, and at x = 0 by just that.
     assert apart / scale <= epsilon
     assert apart / (scale - 1) > epsilon  # a smaller scale would not do
-    NoisyTables.of(before, attributes, epsilon, 1, RandomSource())
-    assert asked[-1] == len(attributes) / epsilon
+    assert replace(given, persons=Persons()).tables_scale(len(attributes)) == len(attributes) / epsilon
 
 
 def test_tables_are_bought_for_all_rows_of_a_person(monkeypatch):
     seen = []
     real = NoisyTables.of.__func__
 
-    def of(cls, table, attributes, epsilon, rows, source):
-        seen.append((epsilon, rows))
-        return real(cls, table, attributes, epsilon, rows, source)
+    def of(cls, table, attributes, fixed, scale, source):
+        seen.append(scale)
+        return real(cls, table, attributes, fixed, scale, source)
 
     monkeypatch.setattr(NoisyTables, "of", classmethod(of))
     attributes = codings(Policy.from_text(POLICY))
     given = CrowdSettings(3.0, 1e-5, 1.0, 100, 0.2, already_sampled=False, persons=Persons(3))
     choose_levels(counted(attributes), attributes, {}, given, RandomSource())
-    assert seen == [(0.125, 3)]
+    assert seen == [len(attributes) * 3 / 0.125]
     choose_levels(counted(attributes), attributes, {}, replace(given, choice=LevelChoice("class_size")), RandomSource())
     assert len(seen) == 1
 
