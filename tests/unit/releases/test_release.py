@@ -69,6 +69,7 @@ def test_the_public_folder_and_the_internal_one(folder):
         "datapackage.json",
         "release.parquet",
         "report.html",
+        "values.json",
     ]
     internal = folder.with_name("out.internal")
     assert sorted(p.name for p in internal.iterdir()) == ["policy.yaml", "report.html"]
