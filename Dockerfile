@@ -8,7 +8,7 @@ RUN python -m venv /opt/incrowd && /opt/incrowd/bin/pip install --no-cache-dir .
 FROM python:3.13-slim
 COPY --from=build /opt/incrowd /opt/incrowd
 RUN useradd --create-home --uid 1000 publisher
-USER publisher
+USER 1000
 WORKDIR /work
 ENV PATH=/opt/incrowd/bin:$PATH PYTHONDONTWRITEBYTECODE=1
 ENTRYPOINT ["incrowd"]

@@ -47,10 +47,13 @@ def run(command, folder, **environment):
 
 def test_the_hook_passes_good_releases_and_stops_a_forged_one(folder):
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
-    command = [*shlex.split(hook["entry"]), "good/certificate.json", "a copy/certificate.json"]
-    assert run(command, folder).returncode == 0
+    command = shlex.split(hook["entry"])
+    touched = ["notes.txt", "good/certificate.json", "a copy/release.parquet"]
+    assert run([*command, *touched], folder).returncode == 0
     forge(folder / "a copy")
-    assert run(command, folder).returncode != 0
+    assert run([*command, *touched], folder).returncode != 0
+    assert run([*command, "a copy/views/pair.csv"], folder).returncode != 0
+    assert run([*command, "notes.txt", "good/certificate.json"], folder).returncode == 0
 
 
 def test_the_action_verifies_each_folder(folder):
@@ -69,4 +72,4 @@ def test_the_container_has_what_the_package_is_built_from():
     }
     assert {"pyproject.toml", "README.md", "LICENSE", "src"} <= copied
     assert all((ROOT / name).exists() for name in copied)
-    assert lines.index("USER publisher") < lines.index('ENTRYPOINT ["incrowd"]')
+    assert lines.index("USER 1000") < lines.index('ENTRYPOINT ["incrowd"]')

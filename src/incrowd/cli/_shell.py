@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, is_dataclass
 from functools import partial
@@ -282,12 +282,14 @@ def _colored() -> bool | None:
     return True if os.environ.get("FORCE_COLOR") else None
 
 
-def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None]) -> None:
-    """Print the result: as JSON, or by `render` on a terminal."""
+def emit(payload: Any, *, as_json: bool, render: Callable[[Console], None], failed: Sequence[str] = ()) -> None:
+    """Print the result: as JSON, or by `render` on a terminal; if nothing else is wanted, what has failed."""
     if as_json:
         click.echo(json.dumps(plain(payload), ensure_ascii=False, allow_nan=False))
         return
     if _asked(_QUIET):
+        for line in failed:
+            click.echo(f"error: {printable(line)}", err=True)
         return
     from rich.console import Console
 

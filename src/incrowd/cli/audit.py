@@ -131,7 +131,7 @@ def audit(
         _show(console, result, html)
         _show_required(console, outcomes)
 
-    emit(payload, as_json=as_json, render=render)
+    emit(payload, as_json=as_json, render=render, failed=[_told(one) for one in outcomes if not one.holds])
     return DONE if passed else FAILED
 
 
@@ -186,10 +186,14 @@ def _show_required(console: Console, outcomes: Sequence[RuleOutcome]) -> None:
     console.print("\n[bold]What is required[/]")
     for outcome in outcomes:
         mark = "[green]✓[/]" if outcome.holds else "[bold red]✗[/]"
-        about = "" if outcome.column is None else f" of {safe(outcome.column)}"
-        console.print(f"{mark} {outcome.rule} = {number(outcome.limit)}{about}: the table has {number(outcome.found)}")
+        console.print(f"{mark} {safe(_told(outcome))}")
     passed = all(outcome.holds for outcome in outcomes)
     console.print("[bold green]Passed[/]" if passed else "[bold red]NOT passed[/]")
+
+
+def _told(outcome: RuleOutcome) -> str:
+    about = "" if outcome.column is None else f" of {outcome.column}"
+    return f"{outcome.rule} = {number(outcome.limit)}{about}: the table has {number(outcome.found)}"
 
 
 def _show_risks(console: Console, audit: Audit) -> None:

@@ -35,7 +35,8 @@ def verify(folder: str, key: str | None, rigorous: bool, as_json: bool) -> int:
         "checks": found.checks,
         "claimed": found.claimed,
     }
-    emit(payload, as_json=as_json, render=lambda console: _show(console, found))
+    failed = [f"{folder} is not valid: {check.name}: {check.detail}" for check in found.checks if not check.holds]
+    emit(payload, as_json=as_json, render=lambda console: _show(console, found), failed=failed)
     return 0 if found.valid else FAILED
 
 

@@ -54,6 +54,19 @@ def test_a_table_comes_on_standard_input_and_quiet_is_quiet(folder):
     assert incrowd(folder, "verify", "out", INCROWD_QUIET="1").stdout == b""
 
 
+def test_what_fails_is_said_even_if_nothing_else_is(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert run(verbs, ["audit", "people.csv", "--quasi", "age,sex", "--require", "k=201", "--quiet"]) == 3
+    assert capsys.readouterr() == ("", "error: k = 201: the table has 200\n")
+    assert run(verbs, ["release", "policy.yaml", "-o", "out", "--quiet"]) == 0
+    (folder / "out" / "release.parquet").write_bytes(b"PAR1")
+    assert run(verbs, ["verify", "out", "--quiet"]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert all(line.startswith("error: out is not valid: ") for line in printed.err.splitlines())
+    assert printed.err
+
+
 def as_parquet(text):
     import pyarrow.csv
     import pyarrow.parquet as pq
