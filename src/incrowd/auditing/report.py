@@ -83,7 +83,7 @@ def _people(people: PeopleInGroups) -> list[Content]:
     parts: list[Content] = [
         paragraph(
             f"{count(people.people, 'person has', 'people have')} the records, up to {number(people.most_rows)} each. "
-            f"The smallest group is of {count(people.k, 'person', 'people')}: a group of many records may be one "
+            f"The smallest group has {count(people.k, 'person', 'people')}: a group of many records may be one "
             "person's. All other figures on this page count records."
         ),
         paragraph(

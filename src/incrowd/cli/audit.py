@@ -164,8 +164,8 @@ def _show(console: Console, audit: Audit, html: str | None) -> None:
 
 def _show_people(console: Console, people: PeopleInGroups) -> None:
     console.print(
-        f"[bold]They are {people.people:,} people's, up to {people.most_rows:,} each: the smallest group is of "
-        f"{people.k:,} {'person' if people.k == 1 else 'people'}[/]",
+        f"[bold]These are {people.people:,} people, with up to {people.most_rows:,} records each: the smallest group "
+        f"has {people.k:,} {'person' if people.k == 1 else 'people'}[/]",
         soft_wrap=True,
     )
     console.print(

@@ -110,7 +110,7 @@ def test_people_in_groups(call, tmp_path):
     (tmp_path / "visits.csv").write_text("who,ward\na,x\na,x\na,x\nb,y\nc,y\n")
     code, out, _ = call("audit", tmp_path / "visits.csv", "--quasi", "ward", "--people", "who")
     assert code == 0
-    assert "the smallest group is of 1 person" in out
+    assert "the smallest group has 1 person" in out
     assert "one person's: 3 records" in out
     code, out, _ = call("audit", tmp_path / "visits.csv", "--quasi", "ward", "--people", "who", "--json")
     assert json.loads(out)["people"]["k"] == 1
