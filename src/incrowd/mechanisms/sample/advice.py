@@ -437,7 +437,8 @@ def advised(table: Histogram, scales: Mapping[str, Scale], answer: Planned) -> P
         if blame.share >= 0.001:
             alike = number(blame.low) if blame.low == blame.high else f"{number(blame.low)} to {number(blame.high)}"
             which = "one record has alone" if blame.high == 1 else f"{alike} records share"
-            lines.append(f"{number(blame.rows)} distinct rows that {which}: {percent(blame.share)} of the risk")
+            rows = count(blame.rows, "distinct row", "distinct rows")
+            lines.append(f"{rows} that {which}: {percent(blame.share)} of the risk")
     for blame in found.by_value:
         ((column, value),) = blame.values.items()
         what = "missing" if value is None else f"'{value}'"
