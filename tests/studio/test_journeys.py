@@ -7,7 +7,18 @@ import zipfile
 import pytest
 
 from incrowd import Policy, api
-from studio_pages import LONG, column, confirm_all, look_at, open_policy, policy_of, quiet, unfold, write_policy
+from studio_pages import (
+    LONG,
+    column,
+    confirm_all,
+    look_at,
+    open_policy,
+    policy_of,
+    quiet,
+    unfold,
+    wait_for_text,
+    write_policy,
+)
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -215,11 +226,14 @@ def test_the_form_of_views_writes_keys_within_keys_and_lists(studio, enter):
         page.keyboard.press("Tab")
         page.wait_for_function("said => document.querySelector('#policy').value.includes(said)", arg=key)
 
-    put("chosen along a tree, or adaptive", "adaptive", "choose:")
+    page.get_by_label("Views are chosen", exact=True).select_option("adaptive")
+    wait_for_text(page, "choose:")
     assert api.policy_outline(page.locator("#policy").input_value())["release"]["choose"] == {"how": "adaptive"}
-    page.get_by_label("chosen along a tree, or adaptive", exact=True).fill("")
-    page.keyboard.press("Tab")
+    page.get_by_label("Views are chosen", exact=True).select_option("")  # what is usual is left unsaid
     page.wait_for_function("() => !document.querySelector('#policy').value.includes('choose')")
+    page.get_by_text("More of the mechanism", exact=True).click()
+    page.get_by_label("A synthetic table", exact=True).select_option("none")
+    wait_for_text(page, "combine: none")
     put("or listed: age, sex; region, income", "age, sex; sex, district", "views:")
     said = api.policy_outline(page.locator("#policy").input_value())["release"]
     assert said["views"] == [["age", "sex"], ["sex", "district"]]

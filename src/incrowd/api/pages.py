@@ -37,7 +37,17 @@ def mechanism_forms() -> dict[str, dict[str, Any]]:
             "title": one.title,
             "summary": one.summary,
             "start": dict(one.start),
-            "fields": [[field.key, field.label, field.lists] for field in one.form],
+            "fields": [
+                {
+                    "key": field.key,
+                    "label": field.label,
+                    "lists": field.lists,
+                    "choices": dict(field.choices),
+                    "usual": field.usual(one.section),
+                    "more": field.more,
+                }
+                for field in one.form
+            ],
             "editor": one.editor,
             "groups": one.looked_at_first,
         }

@@ -20,7 +20,7 @@ from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
-from incrowd.comparison.rehearsed import rehearsed
+from incrowd.comparison.rehearsed import Rehearsed, rehearsed
 from incrowd.core.deadline import within
 from incrowd.core.display import INTERNAL, Picture, Showable, Shown, ShownTable, picture
 from incrowd.core.errors import IncrowdError, PolicyError
@@ -279,16 +279,16 @@ def _other_settings(policy: Policy) -> Iterator[Change]:
 
 
 def _other_mechanisms(
-    policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried, table: Histogram
+    policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried, table: Histogram, only: str | None = None
 ) -> Iterator[Change]:
-    """All of them at a promise of the same ε and δ, each in its own notion.
+    """All of them, or one, at a promise of the same ε and δ, each in its own notion.
 
     They show what the current one shows, or find by themselves how coarse columns are.
     """
     epsilon, delta = tried.promise or _WITHOUT
     shown = {a.name: tried.levels.get(a.name, policy.attributes[a.name].level or 0) for a in attributes}
     sizes = [len(a.hierarchy.recode(shown[a.name]).labels) for a in attributes]
-    for name, mechanism in MECHANISMS.items():
+    for name, mechanism in MECHANISMS.items() if only is None else [(only, MECHANISMS[only])]:
         with suppress(IncrowdError):  # what cannot keep such a promise is not compared
             for other in mechanism.comparable(epsilon, delta, sizes, table.total):
                 content = {"mechanism": name, **other.keys}
@@ -306,12 +306,16 @@ def _other_mechanisms(
 def switched(
     policy: Policy, attributes: Sequence[CodedAttribute], tried: Tried, table: Histogram, mechanism: str
 ) -> Places:
-    """What a policy says for another mechanism to promise the same as it does now, or to begin with if none can."""
-    for change in _other_mechanisms(policy, attributes, tried, table):
-        if change.places["release",]["mechanism"] == mechanism:
-            return change.places
+    """What a policy says for another mechanism to promise the same as it does now, or to begin with if none can.
+
+    Of several ways the last: it finds most by itself.
+    """
+    changes = list(_other_mechanisms(policy, attributes, tried, table, mechanism))
+    if changes:
+        return changes[-1].places
     start: dict[tuple[str, ...], Any] = {("release",): {"mechanism": mechanism, **MECHANISMS[mechanism].start}}
-    return start | {("attributes", a.name, "level"): None for a in attributes if policy.attributes[a.name].level}
+    fixed = [a.name for a in attributes if policy.attributes[a.name].level is not None]
+    return start | {("attributes", name, "level"): None for name in fixed}
 
 
 def _in_words(content: Mapping[str, Any], between: str = " = ") -> str:
@@ -343,4 +347,9 @@ def carried_out(policy: Policy, change: Change, table: Histogram, truth: TrueCou
             Alternative(words, policy.lines(places), name, refused=error.message, weaker=change.weaker), {}, None
         )
     found = Alternative(words, policy.lines(places), name, seen.epsilon, seen.promise, scores, weaker=change.weaker)
+    return as_tried(found, seen)
+
+
+def as_tried(found: Alternative, seen: Rehearsed) -> Tried:
+    """What came of a policy, to look for others from."""
     return Tried(found, seen.made.levels, seen.mechanism.compared_at(seen.made.statement.promise))

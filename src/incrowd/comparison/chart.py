@@ -8,6 +8,7 @@ from typing import Any
 from incrowd.comparison import Compared
 from incrowd.comparison.advice import Advised
 from incrowd.core.numbers import number
+from incrowd.mechanisms.registry import MECHANISMS
 from incrowd.reports.scatter import Dot, scatter
 from incrowd.reports.svg import Axis, Line, Mark, line_chart
 
@@ -65,7 +66,7 @@ def draw_explored(points: Sequence[Mapping[str, Any]], control: Sequence[float])
         Dot(
             one["epsilon"],
             1 - one["score"],
-            one["mechanism"],
+            MECHANISMS[one["mechanism"]].title if one["mechanism"] in MECHANISMS else one["mechanism"],
             f"{one['words']}: error {number(1 - one['score'], 2)}",
             one["name"],
             one["key"],

@@ -15,7 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from incrowd.comparison.advice import LOOKS, Alternative, Change, Places, carried_out, changes_around, switched
+from incrowd.comparison.advice import (
+    LOOKS,
+    Alternative,
+    Change,
+    Places,
+    Tried,
+    as_tried,
+    carried_out,
+    changes_around,
+    switched,
+)
 from incrowd.comparison.rehearsed import Rehearsed, rehearsed
 from incrowd.core.errors import DataError, IncrowdError, ParameterError
 from incrowd.hierarchy import CodedAttribute, codings
@@ -160,6 +170,7 @@ class Exploration:
             )
         self._source = source or RandomSource()
         self._truth = TrueCounts.of(self.table)
+        self._last: tuple[Policy, Tried] | None = None  # what was looked at: moves begin there
 
     @cached_property
     def control(self) -> tuple[float, ...]:
@@ -178,14 +189,16 @@ class Exploration:
         name = policy.release.mechanism if policy.release is not None else ""
         judged = verdict(policy, found.made.published, found.made.statement, found.made.beside)
         shown = {column.name: column.shown for column in judged.columns}
+        point = Alternative("", "", name, found.epsilon, found.promise, scores)
+        self._last = policy, as_tried(point, found)
         return SeenTable(
-            point=Alternative("", "", name, found.epsilon, found.promise, scores),
+            point=point,
             records=found.made.published.total if judged.columns else None,
             rows=len(found.made.published),
             lines=judged.lines,
             warnings=tuple(warning.text for warning in judged.warnings),
             columns=tuple(self._columns(found, shown)),
-            groups=tuple(_groups(found)),
+            groups=tuple(_groups(found, policy)),
             by_chance=not found.mechanism.leaves_out,
             pairs=tuple(self._pairs(found)),
             levels=dict(found.made.levels),
@@ -194,8 +207,7 @@ class Exploration:
     def around(self, policy: Policy) -> list[Change]:
         """What could be otherwise in a policy."""
         self._require_same(policy)
-        tried = carried_out(policy, Change("", {}), self.table, self._truth, self._source)
-        return list(changes_around(policy, codings(policy), tried, self.table))
+        return list(changes_around(policy, codings(policy), self._tried(policy), self.table))
 
     def try_out(self, policy: Policy, change: Change) -> Alternative:
         """What one of these would give: a point beside the others."""
@@ -206,8 +218,13 @@ class Exploration:
         self._require_same(policy)
         if name not in MECHANISMS:
             raise ParameterError("There is no such mechanism.", code="parameter-range")
-        tried = carried_out(policy, Change("", {}), self.table, self._truth, self._source)
-        return switched(policy, codings(policy), tried, self.table, name)
+        return switched(policy, codings(policy), self._tried(policy), self.table, name)
+
+    def _tried(self, policy: Policy) -> Tried:
+        """What came of a policy: not once more, if it was the last one looked at."""
+        if self._last is not None and self._last[0] == policy:
+            return self._last[1]
+        return carried_out(policy, Change("", {}), self.table, self._truth, self._source)
 
     def _require_same(self, policy: Policy) -> None:
         known = {name: a.coding for name, a in self._attributes.items()}
@@ -246,7 +263,7 @@ class Exploration:
                 yield SeenPair(pair, score(truth, found.told(pair)), score(truth, independent(truth)))
 
 
-def _groups(found: Rehearsed) -> Iterator[SeenGroups]:
+def _groups(found: Rehearsed, policy: Policy) -> Iterator[SeenGroups]:
     """The groups of the table as they would be shown, and whether the release shows them."""
     levels, published = found.made.levels, found.made.published
     if any(name not in levels for name in found.table.names) or published.names != found.table.names:
@@ -254,6 +271,9 @@ def _groups(found: Rehearsed) -> Iterator[SeenGroups]:
     true = found.table.recode({a.name: a.hierarchy.recode(levels[a.name]) for a in found.attributes})
     if any(a.labels != b.labels for a, b in zip(true.columns, published.columns, strict=True)):
         return  # labels of its own
+    if not found.mechanism.groups_by_all:
+        known = [name for name in true.names if policy.attributes[name].role == "quasi"]
+        true, published = true.project(known), published.project(known)
     there = published.places(true) >= 0
     for least, after in zip(_SIZES, (*_SIZES[1:], None), strict=True):
         within = (true.counts >= least) & (true.counts < (after or np.inf))

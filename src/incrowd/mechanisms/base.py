@@ -201,11 +201,22 @@ class FormField:
         key: its name in the policy; `choose.how` for one within another.
         label: its name for people.
         lists: whether it holds lists of names: commas within one, semicolons between them.
+        choices: where it has few values: these, in words; an empty one where nothing is a choice of its own.
+        more: whether it is shown only when asked for.
     """
 
     key: str
     label: str
     lists: bool = False
+    choices: Mapping[str, str] = field(default_factory=dict)
+    more: bool = False
+
+    def usual(self, section: type[ReleaseSection]) -> str:
+        """What holds if the policy does not say, of a key that has choices."""
+        if not self.choices or "" in self.choices:
+            return ""
+        default = section.model_fields[self.key].default
+        return str(default).lower() if isinstance(default, bool) else str(default)
 
 
 class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT, MechanismT]):
@@ -245,6 +256,8 @@ class Mechanism(ABC, Generic[SectionT, SettingsT, PreparedT, OutcomeT, PromiseT,
     """Keys of its section with which it tells the same counts for less work, where nothing else is looked at."""
     leaves_out: ClassVar[bool] = True
     """Whether a group's share may become smaller because its records are left out, and not by chance alone."""
+    groups_by_all: ClassVar[bool] = True
+    """Whether a group is who looks alike in all columns, and not only in those that others may know."""
     epsilon_called: ClassVar[str] = "ε"
     """What the key `epsilon` of its section is called."""
     in_use: ClassVar[str] = "Count with `incrowd estimate`, which gives an interval for each number."

@@ -57,7 +57,7 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"number": number, "percent": percent}
+    made.filters |= {"number": number, "percent": percent, "coded": _coded}
     made.globals |= {"pages": PAGES, "journey": JOURNEY, "tools": TOOLS, "version": __version__}
     made.globals |= {"examples": api.EXAMPLES, "encodings": api.ENCODINGS}
     made.globals["mechanisms"] = json.dumps(api.mechanism_forms())
@@ -78,6 +78,15 @@ def markup(text: str) -> Any:
     from markupsafe import Markup
 
     return Markup(text)  # noqa: S704
+
+
+def _coded(text: str) -> Any:
+    """A text in which `code` is marked as one."""
+    from markupsafe import Markup, escape
+
+    parts = text.split("`")
+    shown = [Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)]
+    return Markup("").join(shown) if len(parts) % 2 else escape(text)
 
 
 @cache

@@ -11,6 +11,7 @@ import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -325,6 +326,20 @@ def test_the_registry_says_what_it_is(name):
 FILES = {"mechanism.py", "section.py", "settle.py", "draw.py", "state.py", "estimate.py", "told.py", "report.py"} | {
     "proof.md"
 }
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_form_lets_choose_where_there_are_few_values(name):
+    """A key with few values has them all, in words, and none that it does not have; what is usual is among them."""
+    mechanism = MECHANISMS[name]
+    for field in mechanism.form:
+        first, *within = field.key.split(".")
+        section = mechanism.section.PARTS[first] if within else mechanism.section
+        (key,) = within or [first]
+        kind = section.model_fields[key].annotation
+        few = {"true", "false"} if kind is bool else set(get_args(kind)) if get_origin(kind) is Literal else set()
+        assert set(field.choices) - {""} == few, field.key
+        assert not few or field.usual(mechanism.section) in field.choices, field.key
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -77,6 +77,25 @@ def test_every_move_is_made_on_the_same_counts(explored):
     assert whole.point.promise
 
 
+def test_groups_are_of_those_who_look_alike_in_what_others_may_know(explored):
+    policy = Policy.from_text(TEXT.replace("[no, flu, rare, never]}", "[no, flu, rare, never], role: sensitive}"))
+    groups = {(one.least, one.most): (one.groups, one.people, one.left) for one in explored.look(policy).groups}
+    # 9 groups of 4 men with flu, one of these and 2 who are rare, and 10 of 6 women: none has fewer than k = 3 people
+    assert groups == {(2, 4): (9, 36, 9), (5, 9): (11, 66, 11)}
+
+
+def test_moves_begin_at_what_was_looked_at_and_another_mechanism_is_not_held_by_its_levels(explored, monkeypatch):
+    policy = Policy.from_text(TEXT)
+    explored.look(policy)
+    monkeypatch.setattr(exploration, "carried_out", None)  # not once more
+    assert explored.around(policy)
+    policy = policy.changed(explored.by_mechanism(policy, "sample"))
+    assert policy.attributes["age"].level == 0
+    explored.look(policy)
+    back = policy.changed(explored.by_mechanism(policy, "generalization"))
+    assert [attribute.level for attribute in back.attributes.values()] == [None] * 3
+
+
 def test_another_table_is_not_looked_at_by_mistake(explored):
     for other in (
         TEXT.replace("[f, m]", "[f, m, x]"),

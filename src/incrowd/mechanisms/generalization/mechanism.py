@@ -42,9 +42,21 @@ class GeneralizationMechanism(
 
     title = "Generalization"
     summary = "Make columns coarser until the table withstands everyone named. Not differential privacy."
+    groups_by_all = False
     form = (
         FormField("suppression", "share that may be left out"),
-        FormField("time_limit", "seconds to look for the best"),
+        FormField(
+            "recoding",
+            "How coarse records become",
+            choices={"full_domain": "one level per column", "local": "each group its own"},
+        ),
+        FormField(
+            "splits",
+            "Groups of their own are split",
+            choices={"hierarchy": "into children of the hierarchy", "binary": "in two, at any cut"},
+            more=True,
+        ),
+        FormField("time_limit", "seconds to look for the best", more=True),
     )
     start: ClassVar = {"require": [{"k": "5"}]}
     editor = "requirements"

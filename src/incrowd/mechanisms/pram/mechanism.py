@@ -42,12 +42,17 @@ class PramMechanism(Mechanism[Pram, "PramSettled", "Histogram", "Histogram | Non
     title = "Randomised records"
     summary = "Keep each value with probability ρ, else draw it anew; then shuffle."
     form = (
-        FormField("rho", "ρ"),
-        FormField("k", "k"),
-        FormField("epsilon", "ε₀ of one record"),
-        FormField("delta", "δ"),
-        FormField("beta", "β, to redraw a sample only (empty: all)"),
-        FormField("already_sampled", "the table is itself such a sample: true"),
+        FormField("rho", "ρ, the chance to keep a value"),
+        FormField("k", "or k"),
+        FormField("epsilon", "or ε₀ of one record"),
+        FormField("delta", "δ, after shuffling"),
+        FormField("beta", "β, to redraw a sample only (empty: all)", more=True),
+        FormField(
+            "already_sampled",
+            "The table is itself such a sample",
+            choices={"false": "no", "true": "yes, of rate β"},
+            more=True,
+        ),
     )
     start: ClassVar = {"rho": "0.5"}
     several_rows = True

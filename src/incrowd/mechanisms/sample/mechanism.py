@@ -52,7 +52,7 @@ class SampleMechanism(
         FormField("epsilon", "ε"),
         FormField("delta", "δ"),
         FormField("rate", "rate (empty: the largest)"),
-        FormField("rows_unknown", "rows that may change"),
+        FormField("rows_unknown", "rows that may change", more=True),
     )
     start: ClassVar = {"epsilon": "0.5", "delta": "0.05"}
     several_rows = True

@@ -64,14 +64,46 @@ class SampledCrowdMechanism(
     form = (
         FormField("epsilon", "ε"),
         FormField("delta", "δ"),
-        FormField("selection_epsilon", "ε₁, for choosing levels"),
-        FormField("minimise", "what the choice keeps low"),
-        FormField("totals.epsilon", "ε₃, for noisy counts of each column (empty: none)"),
-        FormField("recoding", "one level per column (lattice) or a tree of boxes (tree)"),
-        FormField("splits", "of a tree: into children (hierarchy) or in two (binary)"),
-        FormField("score", "of a tree: by what it tells (information) or by what one-way tables do not (queries)"),
-        FormField("beta", "β (empty: chosen)"),
-        FormField("k", "k (empty: chosen)"),
+        FormField("selection_epsilon", "ε₁ of it, for choosing levels"),
+        FormField(
+            "recoding",
+            "How coarse records become",
+            choices={"lattice": "one level per column", "tree": "each box of a tree its own"},
+        ),
+        FormField("beta", "β, the share sampled (empty: chosen)", more=True),
+        FormField("k", "k, the least crowd (empty: chosen)", more=True),
+        FormField("totals.epsilon", "ε₃ of it, for noisy counts of each column", more=True),
+        FormField(
+            "minimise",
+            "Levels are chosen to keep low",
+            choices={
+                "loss": "what is lost of each value",
+                "entropy": "what is lost, in bits",
+                "discernibility": "pairs who look alike",
+                "class_size": "the size of groups",
+                "workload": "errors of listed tables",
+                "misclassified": "errors of predicting a column",
+            },
+            more=True,
+        ),
+        FormField(
+            "splits",
+            "A tree is split",
+            choices={"hierarchy": "into children of the hierarchy", "binary": "in two, at any cut"},
+            more=True,
+        ),
+        FormField(
+            "score",
+            "A split of a tree is worth",
+            choices={"information": "what it tells", "queries": "what one-way tables do not tell"},
+            more=True,
+        ),
+        FormField(
+            "flat",
+            "A tree shows each column",
+            choices={"false": "as finely as each box allows", "true": "by one set of labels"},
+            more=True,
+        ),
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6", "selection_epsilon": "0.1"}
     several_rows = True

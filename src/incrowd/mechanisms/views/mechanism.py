@@ -56,15 +56,26 @@ class ViewsMechanism(
     form = (
         FormField("epsilon", "ε"),
         FormField("delta", "δ"),
-        FormField("by", "crowd or noise"),
+        FormField("by", "Counts are", choices={"crowd": "of crowds in a sample", "noise": "of everybody, with noise"}),
+        FormField(
+            "choose.how",
+            "Views are chosen",
+            choices={"": "as suits", "tree": "along a tree of columns", "adaptive": "where those so far say least"},
+        ),
         FormField("choose.columns", "columns of a chosen view (2 or 3)"),
-        FormField("choose.how", "chosen along a tree, or adaptive"),
         FormField("views", "or listed: age, sex; region, income", lists=True),
-        FormField("share", "share for choosing views"),
-        FormField("combine", "a synthetic table (table), or none"),
-        FormField("rows", "rows of the synthetic table (empty: as many as people)"),
-        FormField("already_sampled", "the table is itself a random sample: true"),
-        FormField("beta", "its rate"),
+        FormField("share", "share of the promise for choosing", more=True),
+        FormField(
+            "combine", "A synthetic table", choices={"table": "is made of them", "none": "is not made"}, more=True
+        ),
+        FormField("rows", "its rows (empty: as many as people)", more=True),
+        FormField(
+            "already_sampled",
+            "The table is itself a random sample",
+            choices={"false": "no", "true": "yes, at the rate below"},
+            more=True,
+        ),
+        FormField("beta", "its rate", more=True),
     )
     start: ClassVar = {"epsilon": "1", "delta": "1e-6"}
     kept_as = "synthetic"

@@ -1,5 +1,6 @@
 // One column of the policy: its role, its values, and how they become coarser.
 
+import { select } from "./fields.js";
 import { make } from "./studio.js";
 import { TreeEditor, fromPolicy } from "./tree.js";
 import { cutEditor, firstCuts } from "./cuts.js";
@@ -63,7 +64,7 @@ const given = (thing) => (Object.keys(thing).length ? thing : undefined);
 
 let count = 0;
 function field(kind, label, value, changed) {
-  const id = `f${++count}`;
+  const id = `v${++count}`;
   const multi = kind === "lines" || kind === "grid" || kind === "map";
   const input = multi
     ? make("textarea", { id, rows: String(Math.min(8, 2 + (value || "").split("\n").length)), spellcheck: "false" })
@@ -71,13 +72,6 @@ function field(kind, label, value, changed) {
   input.value = value;
   input.addEventListener("change", changed);
   return [make("div", { class: multi ? "field wide-field" : "field" }, make("label", { for: id }, label), input), input];
-}
-
-export function select(label, options, value, changed) {
-  const id = `f${++count}`;
-  const input = make("select", { id }, ...Object.entries(options).map(([key, text]) => make("option", { value: key, selected: key === value }, text)));
-  input.addEventListener("change", () => changed(input.value));
-  return make("div", { class: "field" }, make("label", { for: id }, label), input);
 }
 
 /** Fields for one of several ways to say something. `read` gives what the policy would say. */

@@ -1,7 +1,7 @@
 // Whose the rows are: the column that says so, how many rows people have, and how many of them count.
 
 import { make, showError, work } from "./studio.js";
-import { select } from "./column.js";
+import { select } from "./fields.js";
 
 const MOST = 8; // bars
 

@@ -1,34 +1,23 @@
 // How the table is published: the mechanism, what it promises, and the ledger.
 
+import { field, keyField, select, within } from "./fields.js";
 import { make, measures } from "./studio.js";
-import { select } from "./column.js";
 
 const LEDGER = [["path", "file"], ["dataset", "dataset"], ["epsilon", "ε, all in all"], ["delta", "δ"]];
 const RULES = { sum: "added up", order: "composed in the order they are made", unit: "in units" };
 const RELATIONS = { "add/remove": "adding or removing a record", "replace-one": "replacing a record" };
 
-let count = 0;
-function field(label, value, changed, cls = "field short") {
-  const id = `p${++count}`;
-  const input = make("input", { type: "text", id, autocomplete: "off", spellcheck: "false" });
-  input.value = value === undefined || value === null ? "" : String(value);
-  input.addEventListener("change", () => changed(input.value.trim()));
-  return make("div", { class: cls }, make("label", { for: id }, label), input);
-}
-
 const without = (content) => Object.fromEntries(Object.entries(content).filter(([, value]) => value !== undefined && value !== ""));
 
-// A key within another is written with a point: choose.how.
-const within = (content, key) => key.split(".").reduce((here, part) => (here ?? {})[part], content);
+/** The section with one key changed; one within another is written with a point. */
 function changedAt(content, key, value) {
   const [first, ...rest] = key.split(".");
   if (!rest.length) return { ...content, [first]: value };
   const inner = without(changedAt(content[first] ?? {}, rest.join("."), value));
   return { ...content, [first]: Object.keys(inner).length ? inner : undefined };
 }
-// Lists of names: commas within one, semicolons between them.
-const written = (lists) => (lists ?? []).map((names) => [names].flat().join(", ")).join("; ");
-const parsed = (text) => (text ? text.split(";").map((part) => part.split(",").map((name) => name.trim()).filter(Boolean)) : undefined);
+
+const unfolded = new Set();  // mechanisms of which more was asked for
 
 export function publishingForm(place, { content, planned, changed }) {
   const mechanisms = JSON.parse(place.dataset.mechanisms);  // what the registry says of each
@@ -46,14 +35,20 @@ export function publishingForm(place, { content, planned, changed }) {
     field("Title", content.title, (value) => changed([{ place: ["title"], content: value || null }]), "field grow"),
     select("Mechanism", Object.fromEntries(Object.entries(mechanisms).map(([key, { title }]) => [key, title])), release.mechanism,
       (mechanism) => put({ mechanism, ...mechanisms[mechanism].start }, true)),
-    select("Output", { parquet: "Parquet", csv: "CSV" }, release.output || "parquet", (output) => put({ ...release, output }, true))));
+    select("Output", JSON.parse(place.dataset.formats), release.output || "parquet", (output) => put({ ...release, output }, true))));
 
   const kind = mechanisms[release.mechanism];
   if (kind) {
     place.append(make("p", { class: "hint" }, kind.summary));
-    place.append(make("div", { class: "row" }, ...kind.fields.map(([key, label, lists]) =>
-      field(label, lists ? written(release[key]) : within(release, key),
-        (value) => put(changedAt(release, key, lists ? parsed(value) : value), true), lists ? "field grow" : "field short"))));
+    const shown = (one) => keyField(one, release, (value) => put(changedAt(release, one.key, value), true));
+    const [first, more] = [kind.fields.filter((one) => !one.more), kind.fields.filter((one) => one.more)];
+    place.append(make("div", { class: "row" }, ...first.map(shown)));
+    if (more.length) {
+      const open = more.some((one) => within(release, one.key) !== undefined) || unfolded.has(release.mechanism);
+      const rest = make("details", { open }, make("summary", {}, "More of the mechanism"), make("div", { class: "row" }, ...more.map(shown)));
+      rest.addEventListener("toggle", () => (rest.open ? unfolded.add(release.mechanism) : unfolded.delete(release.mechanism)));
+      place.append(rest);
+    }
   }
   if (kind?.editor) place.append(...EDITORS[kind.editor](release, put));
 

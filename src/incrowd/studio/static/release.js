@@ -1,6 +1,6 @@
 // Release: publish, watch, stop; then see, check and download what came out.
 
-import { $, ask, choose, desk, fill, make, nameOf, showError, tabs, work } from "./studio.js";
+import { $, ask, choose, coded, desk, emptyState, fill, make, nameOf, showError, tabs, work } from "./studio.js";
 import { verification } from "./verification.js";
 import { lattice } from "./lattice.js";
 
@@ -21,7 +21,7 @@ function describe() {
   }
 }
 
-async function view(folder) {
+async function view(folder, scroll = true) {
   const place = $("result");
   fill(place, await ask(`/releases/view?folder=${encodeURIComponent(folder)}`));
   tabs(place.querySelector('[role="tablist"]'), (_, panel) => {
@@ -31,7 +31,7 @@ async function view(folder) {
   const drawn = place.querySelector("[data-lattice]");
   if (drawn) lattice(drawn);
   place.querySelector("[data-verify]").addEventListener("click", () => verify(folder, place.querySelector("[data-verification]")));
-  place.querySelector(".head").scrollIntoView({ block: "start" });
+  if (scroll) place.querySelector(".head").scrollIntoView({ block: "start" });
 }
 
 async function verify(folder, place) {
@@ -54,9 +54,16 @@ async function run(part, kind, more, show, options) {
     const made = await work($(`${part}-progress`), { kind, data, text, base, copies, ...more }, options);
     if (made) await show(made);
   } catch (error) {
-    showError($(`${part}-error`), error);
+    showError($(`${part}-error`), error.error ? { error: inWords(error.error) } : error);
+    $(`${part}-error`).scrollIntoView({ block: "nearest" });
   }
   $("run").disabled = $("rehearse").disabled = false;
+}
+
+/** What the command line calls an option is a box on this page. */
+function inWords(error) {
+  if (error.code !== "ledger-new") return error;
+  return { ...error, remedy: "If nothing was released from this dataset before, tick “This is the first release of the dataset”, above, and publish again. Otherwise name the ledger that counted it in the policy." };
 }
 
 $("start").addEventListener("submit", (event) => {
@@ -115,14 +122,14 @@ function foreseen(found) {
     svg,
     make("table", {},
       make("thead", {}, make("tr", {}, make("td"), make("th", { scope: "col", class: "number" }, "ε"), make("th", { scope: "col", class: "number" }, "δ"))),
-      make("tbody", {}, row("spent before", found.before), row(found.cost ? "this release" : "this release does not compose", found.cost),
+      make("tbody", {}, row("spent before", found.before, "is"), row(found.cost ? "this release" : "this release does not compose", found.cost, "would"),
         row("spent after", found.after), row("budget", found.budget), row("left of ε", [amount(found.left, false), ""]))),
     make("div", {}, found.refused ? make("div", { class: "problem", role: "alert" }, make("p", { class: "what" }, "The ledger would refuse it."), make("p", {}, found.refused)) : null));
 }
 
 $("rehearse").addEventListener("click", () => run("rehearse", "rehearse", {}, (found) => {
   desk.set({ rehearsed: true });
-  const list = (texts) => make("ul", {}, ...texts.map((text) => make("li", {}, text)));
+  const list = (texts) => make("ul", {}, ...texts.map((text) => make("li", {}, ...coded(text))));
   const report = `/jobs/${found.id}/report`;
   $("rehearsed").replaceChildren(make("section", { class: "rehearsal" },
     make("div", { class: "row head" }, make("h2", { tabindex: "-1" }, "What would come out"), make("span", { class: "grow" }),
@@ -173,3 +180,7 @@ $("make-keys").addEventListener("click", async () => {
 });
 
 describe();
+const { text, released } = desk.get();
+if (!text) emptyState($("desk").parentElement, "There is nothing to publish yet: choose a table and make its policy first.", ["/data", "Table and policy"], ["/start", "Try an example"]);
+// What this window has published, or opened, is still there when one comes back.
+if (released) view(released, false).catch(() => desk.set({ released: null }));

@@ -36,7 +36,7 @@ export async function ask(path, { method = "GET", body, headers = {}, signal } =
     answer = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal({ code: "unreachable", message: "The studio does not answer.", remedy: "Is it still running?" });
+    throw new Refusal({ code: "unreachable", message: "The studio does not answer.", remedy: "Start it again and open the new address that it prints. What is not saved as a file is in this window only: copy it before you close it." });
   }
   const isJson = (answer.headers.get("content-type") || "").startsWith("application/json");
   const content = isJson ? await answer.json() : await answer.text();
@@ -52,6 +52,18 @@ export function fill(element, markup) {
   element.setAttribute("aria-busy", "false");
 }
 
+/** A text in which `code` is marked as one, as nodes. */
+export function coded(text) {
+  const parts = String(text).split(/`([^`]+)`/);
+  return parts.map((part, i) => (i % 2 ? make("code", {}, part) : part)).filter((part) => part !== "");
+}
+
+/** What a page says as long as there is nothing to show, and where to go first. */
+export function emptyState(place, words, ...ways) {
+  place.replaceChildren(make("p", {}, words),
+    make("p", { class: "row" }, ...ways.map(([href, title], i) => make("a", { class: i ? "button" : "button main", href }, title))));
+}
+
 /** An error, in the one shape that it has everywhere. */
 export function showError(element, error) {
   element.replaceChildren();
@@ -59,8 +71,8 @@ export function showError(element, error) {
   const said = error.error || { code: "internal", message: String(error.message || error), remedy: "Load the page again." };
   element.append(
     make("div", { class: "problem", role: "alert" },
-      make("p", { class: "what" }, said.message),
-      said.remedy ? make("p", {}, said.remedy) : null,
+      make("p", { class: "what" }, ...coded(said.message)),
+      said.remedy ? make("p", {}, ...coded(said.remedy)) : null,
       make("code", {}, said.code)),
   );
 }

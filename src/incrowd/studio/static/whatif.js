@@ -1,6 +1,7 @@
 // What if: the table is counted once and kept for this page; each move is a rehearsal on it, and a point in the picture.
 
-import { $, ask, debounce, desk, fill, make, nameOf, showError, work } from "./studio.js";
+import { keyField, parsed, within as at, written } from "./fields.js";
+import { $, ask, debounce, desk, emptyState, fill, make, nameOf, showError, work } from "./studio.js";
 
 const mechanisms = JSON.parse($("whatif").dataset.mechanisms);
 const NUMBERS = new Set(["epsilon", "delta", "k", "beta", "rho", "suppression", "selection_epsilon", "rate", "share"]);
@@ -118,9 +119,6 @@ async function tryAround() {
 
 // --- the form ---
 
-const at = (thing, key) => key.split(".").reduce((here, part) => (here ?? {})[part], thing);
-const listed = (value) => (value ?? []).map((names) => [names].flat().join(", ")).join("; ");
-const parsed = (said) => (said ? said.split(";").map((part) => part.split(",").map((one) => one.trim()).filter(Boolean)) : null);
 const short = (value) => (value < 1e-3 ? value.toExponential(1).replace(".0", "") : String(Number(value.toPrecision(3))));
 
 function number(id, label, value, range, changed) {
@@ -145,6 +143,13 @@ function number(id, label, value, range, changed) {
   }
   box.addEventListener("change", () => changed(box.value.trim()));
   field.append(box);
+  return field;
+}
+
+/** The same name whenever the form is drawn, so that it keeps the focus. */
+function named(field, id) {
+  field.querySelector("label").htmlFor = id;
+  field.querySelector("select, input").id = id;
   return field;
 }
 
@@ -175,19 +180,25 @@ function controls(shown = {}) {
       parts.push(number("move-require", "k, people in every group", release.require[first].k, SLIDERS.k, (value) =>
         later(["release", "require"], release.require.map((one, i) => (i === first ? { k: value } : one)), `k = ${value}`)));
     }
-    for (const [key, label, lists] of mechanism.fields) {
-      const value = lists ? listed(release[key]) : at(release, key);
+    for (const one of mechanism.fields) {
+      const { key, label, lists, choices, usual } = one;
+      const value = lists ? written(release[key]) : at(release, key);
       const plain = NUMBERS.has(key) && value !== undefined;
       const put = (said) => {
         const whole = ["release", ...key.split(".")];
-        if (whole.length > 2 && at(release, key.split(".")[0]) === undefined) edit(whole.slice(0, 2), said ? { [whole[2]]: said } : null, `${label}: ${said}`);
-        else (plain ? later : edit)(whole, lists ? parsed(said) : said || null, `${label} = ${said || "nothing"}`);
+        const words = `${label}: ${choices[said ?? usual] ?? (said || "nothing")}`;
+        if (whole.length > 2 && at(release, key.split(".")[0]) === undefined) edit(whole.slice(0, 2), said ? { [whole[2]]: said } : null, words);
+        else (plain ? later : edit)(whole, lists ? parsed(said) ?? null : said || null, words);
       };
-      (plain && SLIDERS[key] ? parts : further).push(number(`move-${key.replace(".", "-")}`, label, value, plain ? SLIDERS[key] : undefined, put));
+      const id = `move-${key.replace(".", "-")}`;
+      const isText = !Object.keys(choices).length && (lists || value === null || typeof value !== "object");
+      (one.more || key === "delta" ? further : parts).push(
+        isText ? number(id, label, value, plain ? SLIDERS[key] : undefined, put) : named(keyField(one, release, put), id));
     }
   }
-  const open = form.querySelector("details")?.open ?? true;
-  parts.push(columns(shown), make("details", { open }, make("summary", {}, "More of the mechanism"), ...further));
+  const open = form.querySelector("details")?.open ?? false;
+  parts.push(columns(shown));
+  if (further.length) parts.push(make("details", { open }, make("summary", {}, "More of the mechanism"), ...further));
   form.replaceChildren(...parts);
   if (focused) $(focused)?.focus();
 }
@@ -201,9 +212,11 @@ function columns(shown) {
     box.addEventListener("change", () => edit(["attributes", name, "role"], box.checked ? role : "drop", `${box.checked ? "publish" : "drop"} ${name}`));
     const steps = levels[name] || [];
     const chosen = said?.level ?? "";
+    const words = (level) => (level.groups === 1 ? "hidden" : `${level.groups} values`);
+    const now = steps[shown[name]];
     const select = make("select", { "aria-label": `${name}, how coarse`, id: `level-${i}`, disabled: !isShown || steps.length < 2 },
-      make("option", { value: "" }, shown[name] === undefined ? "chosen" : `chosen: ${shown[name]}`),
-      ...steps.map((level, n) => make("option", { value: String(n) }, `${n}: ${level.groups === 1 ? "hidden" : `${level.groups} values`}`)));
+      make("option", { value: "" }, now ? `chosen: ${words(now)}` : "chosen"),
+      ...steps.map((level, n) => make("option", { value: String(n) }, `${n}: ${words(level)}`)));
     select.value = String(chosen);
     select.addEventListener("change", () => edit(["attributes", name, "level"], select.value || null, `${name} ${select.value ? `at level ${select.value}` : "as chosen"}`));
     return make("li", {}, make("label", { for: `column-${i}` }, box, " ", make("bdi", {}, name)), select);
@@ -285,6 +298,6 @@ window.addEventListener("pageshow", (event) => {
 });
 
 describe();
-if (!text) showError($("count-error"), { error: { code: "policy-invalid", message: "There is no policy yet.", remedy: "Choose a table and make its policy first: Table and policy." } });
+if (!text) emptyState($("whatif-start"), "There is nothing to try yet: choose a table and make its policy first.", ["/data", "Table and policy"], ["/start", "Try an example"]);
 else if (valid === false) showError($("count-error"), { error: { code: "policy-invalid", message: "The policy is not valid yet.", remedy: "Go back to Policy and see what is missing." } });
 else open();
