@@ -62,7 +62,7 @@ CODES: Mapping[str, str] = {
     "data-unreadable": "A file cannot be read: permission is lacking, it is a directory, damaged or cut short.",
     "data-format": "A file is of a kind that is not read, or is not what its name says.",
     "data-encoding": "A text file is not in the encoding it is read in.",
-    "data-malformed": "Lines do not fit the header, a quote stays open, line ends are mixed, or a header is no header.",
+    "data-malformed": "Lines do not fit the header, a quote stays open, line ends are mixed, or the header is missing.",
     "data-line-too-long": "A line of a text file is too long to be a record.",
     "data-columns": "Two columns of a table have the same name.",
     "data-parts-differ": "The parts of a table do not have the same columns or are not of the same kind.",

@@ -136,7 +136,7 @@ class Purse:
         if policy.ledger is None:
             if new_ledger:
                 raise ParameterError(
-                    "A new ledger is declared, but the policy names none.",
+                    "A new ledger is declared, but the policy names no ledger.",
                     code="parameter-combination",
                     remedy="Give the policy a section 'ledger', or leave out --new-ledger.",
                 )

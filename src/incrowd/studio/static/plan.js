@@ -230,7 +230,7 @@ $("figures").addEventListener("click", async () => {
 for (const id of Object.keys(forms)) {
   $(`use-${id}`).addEventListener("click", () => {
     const found = $(`${id}-results`).querySelector("[data-section]");
-    $(`use-${id}-said`).textContent = found ? "It is ready for the policy: see Table and policy." : "It is no section of a policy.";
+    $(`use-${id}-said`).textContent = found ? "It is ready for the policy: see Table and policy." : "It is not a section of a policy.";
     if (found) desk.set({ planned: JSON.parse(found.dataset.section) });
   });
 }
