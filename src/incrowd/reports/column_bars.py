@@ -70,4 +70,9 @@ def ranges(column: ColumnProfile) -> list[tuple[float, float, int]]:
 
 
 def _named_ranges(column: ColumnProfile) -> list[tuple[Html, int]]:
-    return [(label(number(a) if b - a == 1 else f"{number(a)} to {number(b)}"), size) for a, b, size in ranges(column)]
+    last = 1 if all(value == int(value) for value, _ in column.numbers) else 0  # whole numbers: 0 to 9, 10 to 19
+
+    def name(a: float, b: float) -> str:
+        return number(a) if b - a == 1 else f"{number(a)} to {number(b - last)}"
+
+    return [(label(name(a, b)), size) for a, b, size in ranges(column)]

@@ -137,7 +137,8 @@ class Folders:
                 for path, its in self._readable(folder):
                     name = path.name.lower()
                     kind = next((kind for kind, endings in _LISTED.items() if name.endswith(endings)), None)
-                    if kind is not None and stat.S_ISREG(its.st_mode) and not name.endswith(".texts.yaml"):
+                    beside = name.endswith(".texts.yaml") or "_hierarchy_" in name  # belongs to another file
+                    if kind is not None and stat.S_ISREG(its.st_mode) and not beside:
                         found[kind].append((its.st_mtime, path))
         return {
             kind: [

@@ -42,3 +42,7 @@ function draw() {
 
 document.addEventListener("desk", draw);
 draw();
+// On a narrow screen the tools scroll: the one that is open is in sight.
+const tools = document.querySelector(".bar nav");
+const open = tools.querySelector("[aria-current]");
+if (open) tools.scrollLeft = open.offsetLeft - tools.offsetLeft - (tools.clientWidth - open.offsetWidth) / 2;
