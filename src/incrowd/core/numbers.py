@@ -43,8 +43,8 @@ def number_down(value: float, digits: int = 4) -> str:
 
 
 def _rounded(value: float, digits: int, how: str) -> str:
-    if isinstance(value, int) or not math.isfinite(value):
-        return number(value, digits)
+    if isinstance(value, int) or not math.isfinite(value) or float(f"{value:.{digits - 1}e}") == value:
+        return number(value, digits)  # 1e-5 is itself, though no floating-point number is exactly that
     return number(few_digits(value, digits, up=how == decimal.ROUND_CEILING), digits)
 
 

@@ -139,6 +139,8 @@ def test_numbers_are_rounded_to_the_side_asked_for():
     )
     assert (number_up(12345.6), number_down(12345.6)) == ("12,350", "12,340")
     assert (number_up(1.0), number_up(math.inf), number_up(3)) == ("1", "∞", "3")
+    assert (number_up(1e-5, 3), number_down(0.3, 3)) == ("10⁻⁵", "0.3")  # as they were given
+    assert number_up(math.nextafter(1e-5, 1), 3) == "1.01 · 10⁻⁵"
     assert (exactly(2.5), exactly(3.0), exactly(0.1 + 0.2)) == (
         "2.5",
         "3",
