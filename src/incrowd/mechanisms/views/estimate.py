@@ -180,7 +180,7 @@ _MODELLED = (
     "Modelled: no view carries these columns together. The numbers follow from the views if columns depend on each "
     "other through them alone; of that nothing is claimed. Low and high claim less: the number of people lies between "
     "them with a probability of at least 95%, because a cell has no more people than a cell of a view around it, and "
-    "no fewer than that less all who have other values in the other columns."
+    "no fewer than that cell less everybody who has another value in one of the other columns."
 )
 
 
