@@ -117,6 +117,12 @@ class TestTheorem3:
             float(1 + 999 * ratio / 9), rel=1e-12
         )
 
+    def test_a_value_that_nothing_becomes_links_nobody_but_one_that_some_become_links_them(self) -> None:
+        never = [[Fraction(a, 10) for a in row] for row in ([6, 4, 0], [3, 7, 0], [5, 5, 0])]
+        assert TransitionMatrix(never).ratio == pytest.approx(3 * 4 / (6 * 7), rel=1e-12)
+        some = [[Fraction(a, 10) for a in row] for row in ([6, 4, 0], [3, 6, 1], [5, 5, 0])]
+        assert TransitionMatrix(some).ratio == 0
+
     @pytest.mark.parametrize("tenths", MATRICES[:4])
     @pytest.mark.parametrize("records", [2, 3])
     def test_nobody_is_linked_more_surely_than_one_in_k(self, tenths: list[list[int]], records: int) -> None:

@@ -217,6 +217,20 @@ def test_the_ratio_of_a_sample_is_the_definition(counts: tuple[int, ...], c: int
             assert found == pytest.approx(float(true - 1), rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.parametrize("c", [2, 3])
+def test_a_ratio_of_just_what_is_promised_is_private(c: int) -> None:
+    """Definition 2 says at most 1 + ε. Floats cannot tell such ties, so they are decided in fractions."""
+    ties = 0
+    for counts in ((5, 6), (4, 5, 9), (7, 7), (2, 8), (6, 12)):
+        for sample in itertools.product(*(range(n + 1) for n in counts)):
+            true = worst_ratio(counts, sample, c)
+            if true is not None and true > 1 and (true * 10_000).denominator == 1:
+                ties += 1
+                assert is_private(list(counts), list(sample), float(true - 1), c)
+                assert not is_private(list(counts), list(sample), float(true - 1) - 1e-4, c)
+    assert ties > 3
+
+
 @pytest.mark.parametrize("c", [1, 2])
 @pytest.mark.parametrize(("counts", "epsilon"), [((3, 10), 2.0), ((4, 5, 9), 1.0)])
 def test_the_probability_of_failure_is_the_definition(counts: tuple[int, ...], epsilon: float, c: int) -> None:

@@ -247,3 +247,21 @@ def test_every_group_of_the_fast_form_counts_the_records_that_she_knows(known):
             belief, doubt = p_in / p_out, (1 - p_out) / (1 - p_in)
             assert belief > doubt
             assert ratio == pytest.approx(float(belief), rel=1e-9)
+
+
+@pytest.mark.parametrize("known", [0, 1, 3])
+def test_the_records_that_she_knows_count_where_doubt_moves_most_too(known):
+    """The same for a statement that holds for nearly all of a group: what is left of the doubt is what matters."""
+    counts = [[95, 300], [5, 20]]
+    cases = (
+        (Adversary.with_prior(DirichletPrior((500.0, 500.0)), known_records=known), 500, 500, 1),
+        (Adversary.with_shape((1, 1), known_records=known), 1, 1, 0),
+    )
+    for adversary, own, others, revises in cases:
+        found = belief_ratio(np.transpose(counts), adversary, [Predicate((0,))], per_group=True).by_group
+        for hits, rest, ratio in zip(*counts, found, strict=True):
+            p_in = Fraction(hits, hits + rest - known)
+            p_out = Fraction(revises * (hits - 1) + own, revises * (hits + rest - 1) + own + others)
+            belief, doubt = p_in / p_out, (1 - p_out) / (1 - p_in)
+            assert doubt > belief
+            assert ratio == pytest.approx(float(doubt), rel=1e-9)
