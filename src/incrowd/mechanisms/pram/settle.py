@@ -334,6 +334,12 @@ def settle(section: Pram, policy: Policy, attributes: Sequence[CodedAttribute], 
             remedy="Show it more coarsely.",
         )
     settled = PramSettled(section, attributes, levels, wishes, persons=Persons.in_policy(policy))
+    if not settled.rate:
+        raise PolicyError(
+            "beta is below 2**-64, to which it is rounded down: no record would ever be published.",
+            code="policy-invalid",
+            remedy="Give a larger beta.",
+        )
     if section.records is not None:
         _decide(settled, section.records)  # what can be refused without the table is refused before it is read
     return settled

@@ -558,3 +558,9 @@ release: {mechanism: pram, rho: 0.8, beta: 0.25}
 def test_samples_that_do_not_fit_are_refused(release):
     with pytest.raises(PolicyError):
         policy(release)
+
+
+def test_a_rate_that_is_rounded_down_to_nothing_is_refused():
+    plan = policy("rho: 0.5, beta: 1e-30")
+    with pytest.raises(PolicyError, match=r"below 2\*\*-64"):
+        MECHANISMS["pram"].settle(plan, codings(plan), 1)
