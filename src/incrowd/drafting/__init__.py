@@ -141,25 +141,14 @@ def draft(
         DataError: the table cannot be read, its first line seems to be a record, or no column seems fit to publish.
         InputError: the file that would be written exists, or cannot be written.
     """
-    name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
-    if name is not None and Path(name).name == DATAPACKAGE:
-        said = described_table(Path(name), table)
-        return draft(
-            said.path,
-            output,
-            overwrite=overwrite,
-            delimiter=delimiter or said.delimiter,
-            quote=said.quote or quote,
-            encoding=encoding or said.encoding,
-            codebook=codebook,
-            progress=progress,
-        )
+    data, name, table, reading = _given(data, table, {"delimiter": delimiter, "quote": quote, "encoding": encoding})
     title = _title(name, table)
     target = _target(name, title, output)
     if target is not None and not overwrite:
         require_absent(target)
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
-    source = open_source(data, delimiter=delimiter, quote=quote, encoding=encoding, table=table, engine=engine)
+    source = open_source(data, **reading, table=table, engine=engine)
+    delimiter, quote, encoding = reading["delimiter"], reading["quote"], reading["encoding"]
+    missing = reading.pop("missing_values")
     tell = teller(progress)
     found = profile(source, lambda part: tell("reading", part))
     if type(source) is DuckDBSource:  # elsewhere, names are names
@@ -192,7 +181,7 @@ def draft(
     decisions = _decisions(columns, published, found, fit)
     if whose_rows is not None and whose_rows.question:
         decisions += (Decision(whose_rows.column, whose_rows.question),)
-    reading = {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
+    reading |= {"delimiter": "tab" if delimiter == "\t" else delimiter, "quote": None if quote == '"' else quote}
     reading["encoding"] = encoding or (None if here is None else _marked_encoding(here))
     where = ({} if name is None else {"path": _relative(name, target)}) | ({} if table is None else {"table": table})
     kept = {column.name for column in columns if column.role != "drop" or column.instead}
@@ -206,7 +195,7 @@ def draft(
             [(decision.column, decision.question) for decision in decisions],
             title=title,
             data=where | {key: value for key, value in reading.items() if value is not None},
-            missing_values=sorted({"", *spellings}),
+            missing_values=sorted({"", *missing, *spellings}),
             delta_exponent=max(_LEAST_EXPONENT, len(str(people)) + 1),
             people=whose_rows,
             engine=shown,
@@ -222,6 +211,20 @@ def draft(
         _usable(text, base)
     written = None if target is None else write_whole(target, text.encode())
     return Draft(text, written, columns, decisions, read.columns, shown, whose_rows)
+
+
+def _given(data: Any, table: str | None, reading: dict[str, Any]) -> tuple[Any, str | None, str | None, dict[str, Any]]:
+    """The table, its name, which of several it is, and how it is to be read, where a description says more of it."""
+    name = os.fspath(data) if isinstance(data, str | os.PathLike) else None
+    missing: tuple[str, ...] = ("",)
+    if name is not None and Path(name).name == DATAPACKAGE:
+        said = described_table(Path(name), table)
+        data, name, table, missing = said.path, str(said.path), None, said.missing_values
+        quote = said.quote or reading["quote"]
+        more = {"delimiter": said.delimiter, "encoding": said.encoding}
+        reading = {key: value or more.get(key) for key, value in reading.items()} | {"quote": quote}
+    delimiter = {"tab": "\t", "\\t": "\t"}.get(reading["delimiter"] or "", reading["delimiter"])
+    return data, name, table, reading | {"delimiter": delimiter, "missing_values": missing}
 
 
 def _prepared(

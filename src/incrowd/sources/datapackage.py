@@ -25,6 +25,7 @@ class DescribedTable:
     delimiter: str | None
     quote: str | None
     encoding: str | None
+    missing_values: tuple[str, ...]
 
 
 def described_table(package: Path, table: str | None) -> DescribedTable:
@@ -48,7 +49,14 @@ def described_table(package: Path, table: str | None) -> DescribedTable:
         _text(dialect.get("delimiter")),
         _text(dialect.get("quoteChar")),
         _text(found.get("encoding")),
+        _missing(found["schema"].get("missingValues")),
     )
+
+
+def _missing(said: Any) -> tuple[str, ...]:
+    """The texts for missing values; some versions of the standard let each be labelled."""
+    listed = [one.get("value") if isinstance(one, dict) else one for one in said] if isinstance(said, list) else []
+    return tuple(dict.fromkeys(("", *(one for one in listed if isinstance(one, str)))))
 
 
 def _text(said: Any) -> str | None:

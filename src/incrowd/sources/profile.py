@@ -195,18 +195,19 @@ def profile(source: Source, progress: Callable[[float], None] | None = None) -> 
         few = [i for i in asked if distinct[i] <= _COUNTED]
         many = [i for i in asked if distinct[i] > _COUNTED]
         found: dict[int, list[dict[str, Any]]] = {i: [] for i in asked}
+        declared = _declared(source.options.missing_values, columns)
         common: dict[int, list[tuple[str, int]]] = {i: [] for i in asked}
         if few:
             connection.execute(
                 f"CREATE TEMP TABLE counted AS SELECT i, value, CAST(sum(n) AS BIGINT) AS n "
                 f"FROM {_cells(source.held(scan, few), few, columns)} GROUP BY ALL"
             )
-            _collect(connection, "counted", found)
+            _collect(connection, "counted", declared, found)
             for i, value, n in connection.sql(_COMMON_VALUES).fetchall():
                 common[i].append((value, n))
         tell(2 / 3)
         if many:
-            _collect(connection, _cells(source.held(scan, many), many, columns), found)
+            _collect(connection, _cells(source.held(scan, many), many, columns), declared, found)
         tell(1.0)
     return TableProfile(
         rows,
@@ -248,22 +249,30 @@ def _as_text(column: str, kind: str) -> str:
     return f"coalesce(CAST({whole} AS VARCHAR), {printed})"
 
 
-def _writing() -> str:
+def _declared(texts: Sequence[str], columns: Sequence[SourceColumn]) -> str:
+    """Whether a value is one of the texts that were said to stand for missing ones, which they do in text columns."""
+    at = ", ".join(str(i) for i, column in enumerate(columns) if column.kind == "text")
+    return f"(i IN ({at}) AND value IN ({', '.join(map(quoted, texts))}))" if at and texts else "false"
+
+
+def _writing(declared: str) -> str:
     missing = ", ".join(map(quoted, _MISSING))
     cases = " ".join(f"WHEN regexp_full_match(bare, {quoted(p)}) THEN {quoted(w)}" for w, p in _WRITINGS.items())
     return (
-        f"CASE WHEN value IS NULL OR bare IN ({missing}) THEN 'missing' "
+        f"CASE WHEN value IS NULL OR bare IN ({missing}) OR {declared} THEN 'missing' "
         "WHEN lower(value) IN ('true', 'false', 't', 'f') THEN 'flag' WHEN value IN ('0', '1') THEN 'binary' "
         f"{cases} ELSE 'text' END"
     )
 
 
-def _collect(connection: duckdb.DuckDBPyConnection, cells: str, found: dict[int, list[dict[str, Any]]]) -> None:
+def _collect(
+    connection: duckdb.DuckDBPyConnection, cells: str, declared: str, found: dict[int, list[dict[str, Any]]]
+) -> None:
     """Judges values and gathers those that are written alike, numbers that agree to three digits together."""
     size = "pow(10, floor(log10(abs(number))) - 2)"
     query = f"""
         WITH bare AS (SELECT *, lower(trim(value, {quoted(_BLANKS)})) AS bare FROM {cells}),
-        judged AS (SELECT *, {_writing()} AS writing FROM bare),
+        judged AS (SELECT *, {_writing(declared)} AS writing FROM bare),
         typed AS (
             SELECT *,
                 CASE WHEN writing IN ('binary', 'digits', 'natural', 'integer', 'number')

@@ -38,6 +38,19 @@ def test_a_draft_takes_over_what_the_package_says(folder, name):
     assert asked == [f"sex, job: {said}"]
 
 
+def test_texts_that_the_package_calls_missing_are(folder):
+    rows = "".join(
+        f"{'88' if i % 9 == 0 else i % 80}|{1 + i % 2}|{('none', 'k.A.')[i % 3 == 0]}\n" for i in range(2400)
+    )
+    (folder / "people.csv").write_text("age|sex|job\n" + rows)
+    schema = {"fields": [{"name": "age"}], "missingValues": ["", "88", {"value": "k.A.", "label": "no answer"}]}
+    (folder / "datapackage.json").write_text(json.dumps({"resources": [RESOURCE | {"schema": schema}]}))
+    policy = yaml.safe_load(api.draft_policy(folder / "datapackage.json", "-").text)
+    assert policy["data"]["missing_values"] == ["", "88", "k.A."]
+    assert policy["attributes"]["age"]["missing"] == "keep"
+    assert policy["attributes"]["job"]["domain"] == ["none"]
+
+
 def test_a_release_describes_itself_well_enough_for_a_draft(folder, tmp_path):
     text = "incrowd: 1\nattributes:\n  sex: {domain: ['1', '2', '3'], title: Sex of the person}\n"
     text += "  job: {domain: [none, office, shop]}\n"
