@@ -202,10 +202,12 @@ def open_plain(path: Path, compression: str | None) -> pa.NativeFile | IO[bytes]
 
 
 def _open_zipped(path: Path) -> IO[bytes]:
-    """The only file in an archive."""
+    """The only file in an archive, but for what macOS puts beside each."""
     try:
         archive = zipfile.ZipFile(path)
-        inside = [entry for entry in archive.infolist() if not entry.is_dir()]
+        inside = [
+            entry for entry in archive.infolist() if not entry.is_dir() and not entry.filename.startswith("__MACOSX/")
+        ]
         if len(inside) == 1:
             return archive.open(inside[0])
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError):

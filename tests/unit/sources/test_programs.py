@@ -200,6 +200,13 @@ def test_a_compressed_text_that_is_cut_short_is_refused(tmp_path, suffix):
         counted(path)
 
 
+def test_an_archive_made_on_a_mac_holds_one_file(tmp_path):
+    with zipfile.ZipFile(tmp_path / "people.zip", "w") as archive:
+        archive.writestr("people.csv", PEOPLE.to_csv(index=False))
+        archive.writestr("__MACOSX/._people.csv", "\0")
+    assert counted(tmp_path / "people.zip") == EXPECTED
+
+
 def test_an_archive_of_several_files_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "people.csv.zip", "w") as archive:
         archive.writestr("a.csv", "sex\n1\n")
