@@ -70,19 +70,35 @@ def fidelity(
         most: how many columns a set has at most.
         work: how many cells may be looked at for each number of columns, which then decides how many sets are.
     """
+    return fidelities(table, told, (recodes or {},), most, work)[0]
+
+
+def fidelities(
+    table: Counted, told: Told, levels: Sequence[Mapping[str, Recode]], most: int = 3, work: int | None = None
+) -> tuple[tuple[Fidelity, ...], ...]:
+    """The same at several levels, for which everything is counted and told once."""
     sizes = range(1, min(most, len(table.columns)) + 1)
-    return tuple(_of(table, told, recodes or {}, columns, work) for columns in sizes)
+    return tuple(zip(*(_of(table, told, levels, columns, work) for columns in sizes), strict=True))
 
 
-def _of(table: Counted, told: Told, recodes: Mapping[str, Recode], columns: int, work: int | None) -> Fidelity:
-    scores, controls = [], []
+def _of(
+    table: Counted, told: Told, levels: Sequence[Mapping[str, Recode]], columns: int, work: int | None
+) -> list[Fidelity]:
+    scores: list[list[float]] = [[] for _ in levels]
+    controls: list[list[float]] = [[] for _ in levels]
     for names in sets_of_columns(table, columns, work):
-        truth = _recoded(dense(table, names), names, recodes)
-        scores.append(score(truth, _recoded(told(names), names, recodes)))
-        controls.append(score(truth, independent(truth)))
-    if not scores:
-        return Fidelity(columns, math.nan, math.nan, 0)
-    return Fidelity(columns, math.fsum(scores) / len(scores), math.fsum(controls) / len(controls), len(scores))
+        truth, believed = dense(table, names), told(names)
+        for place, recodes in enumerate(levels):
+            coarse = _recoded(truth, names, recodes)
+            scores[place].append(score(coarse, _recoded(believed, names, recodes)))
+            controls[place].append(score(coarse, independent(coarse)))
+    if not scores[0]:
+        return [Fidelity(columns, math.nan, math.nan, 0) for _ in levels]
+    sets = len(scores[0])
+    return [
+        Fidelity(columns, math.fsum(found) / sets, math.fsum(alone) / sets, sets)
+        for found, alone in zip(scores, controls, strict=True)
+    ]
 
 
 def sets_of_columns(table: Counted, columns: int, work: int | None = None) -> Iterator[Names]:
@@ -167,12 +183,15 @@ def dense(table: Counted, names: Sequence[str]) -> Floats:
 
 def _recoded(counts: Floats, names: Names, recodes: Mapping[str, Recode]) -> Floats:
     for axis, name in enumerate(names):
-        if name in recodes:
-            recode = recodes[name]
-            coarse = np.zeros((len(recode.labels), *np.delete(counts.shape, axis)))
-            np.add.at(coarse, recode.to, np.moveaxis(counts, axis, 0))
-            counts = np.moveaxis(coarse, 0, axis)
+        if name in recodes and not _one_to_one(recodes[name]):
+            order = np.argsort(recodes[name].to, kind="stable")
+            _, firsts = np.unique(recodes[name].to[order], return_index=True)  # of labels that cover something
+            counts = np.add.reduceat(counts.take(order, axis), firsts, axis)
     return counts
+
+
+def _one_to_one(recode: Recode) -> bool:
+    return np.array_equal(recode.to, np.arange(len(recode.labels)))
 
 
 # --- what a coarser table tells ---------------------------------------------------------------------------------------
@@ -202,12 +221,16 @@ def spread(
 
 def spread_counts(counts_of: Told, covers: Mapping[str, Cover], likely: Mapping[str, Floats] | None = None) -> Told:
     """The same for counts that are given by labels."""
-    shares = {name: _share(cover, (likely or {}).get(name)) for name, cover in covers.items()}
+    exact = {name for name, cover in covers.items() if isinstance(cover, Recode) and _one_to_one(cover)}
+    shares = {
+        name: _share(cover, (likely or {}).get(name)) for name, cover in covers.items() if name not in exact
+    }
 
     def told(names: Names) -> Floats:
         counts = counts_of(names)
         for axis, name in enumerate(names):
-            counts = np.moveaxis(shares[name](np.moveaxis(counts, axis, 0)), 0, axis)
+            if name in shares:
+                counts = np.moveaxis(shares[name](np.moveaxis(counts, axis, 0)), 0, axis)
         return counts
 
     return told

@@ -22,7 +22,7 @@ from incrowd.mechanisms.base import AnyMechanism, Concern
 from incrowd.mechanisms.certificate import StatedMechanism, StatedPromise, Statement
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.registry import mechanism_named
-from incrowd.recoding.fidelity import Fidelity, Told, dense, fidelity, score
+from incrowd.recoding.fidelity import Fidelity, Told, dense, fidelities, score
 from incrowd.recoding.mapping import MAPPING, read_tree
 from incrowd.reports.bars import Row, bars
 from incrowd.reports.page import Content, Html, code, heading, label, markup, paragraph, points, table, tag
@@ -390,8 +390,9 @@ def insight(
         recodes = {a.name: a.hierarchy.recode(made.levels[a.name]) for a in attributes if a.name in made.levels}
         errors, shares = value_shares(whole, told, recodes, attributes)
         at_levels = len(recodes) == len(attributes) and any(made.levels[a.name] for a in attributes)
-        finest = fidelity(whole, told, most=1 if some else 3, work=_WORK)
-        shown = fidelity(whole, told, recodes, most=1 if some else 3, work=_WORK) if at_levels else finest
+        looked_at = ({}, recodes) if at_levels else ({},)
+        finest, *coarser = fidelities(whole, told, looked_at, most=1 if some else 3, work=_WORK)
+        shown = coarser[0] if coarser else finest
     except IncrowdError:  # a column that cannot be undone, or has values of its own
         return Insight(lines=lines)
     warnings: list[Concern] = []

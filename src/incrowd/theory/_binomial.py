@@ -20,6 +20,7 @@ _STRIDE = 32  # terms between two looks at whether the rest may be cut off
 _NEGLIGIBLE = 64  # bits: the rest is cut off, and its bound added, when that is 2⁻⁶⁴ of the sum,
 _LEAST = 1 << 32  # or 2⁻²²⁴ of the first mass
 _LEAST_SHARE = 200  # bits: a term of a sum that is rounded down, below which the rest does not matter
+_CERTAIN = 60.0  # by Chernoff, P[Bin < k] ≤ exp(−(mean − k)²/(2 mean)): below 10⁻¹³ beyond this
 
 
 def mass(successes: int, trials: int, probability: float) -> arb:
@@ -89,14 +90,14 @@ def tail(at_least: int, trials: int, probability: float) -> float:
 
     To import SciPy takes longer than hundreds of these.
     """
-    from flint import arb
-
-    if at_least <= 0:
-        return 1.0
+    mean = trials * probability
     if at_least > trials:
         return 0.0
+    if at_least <= 0 or probability == 1 or (at_least < mean and (mean - at_least) ** 2 > _CERTAIN * mean):
+        return 1.0
+    upwards = at_least > mean
+    start = at_least if upwards else at_least - 1
     with precision():
-        found = arb(probability).beta_lower(at_least, trials - at_least + 1, regularized=True)
-    if not found.rad() < 1e-12:
-        raise InternalError("a binomial tail was not found to a dozen digits")
-    return min(1.0, max(0.0, float(found.mid())))
+        share = mass(start, trials, probability) * tail_below(start, trials, probability, upwards=upwards)
+    beyond = float(share.mid())
+    return beyond if upwards else 1.0 - beyond

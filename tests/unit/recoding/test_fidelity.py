@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from incrowd.domain import Recode
 from incrowd.histogram import Column, Histogram
-from incrowd.recoding.fidelity import dense, fidelity, independent, score, sets_of_columns, spread
+from incrowd.recoding.fidelity import dense, fidelities, fidelity, independent, score, sets_of_columns, spread
 
 
 def table(*cells, sizes):
@@ -50,6 +50,19 @@ def test_a_coarser_comparison_forgives_what_is_told_within_a_group():
     told = lambda names: dense(shuffled, names)  # noqa: E731
     assert fidelity(PEOPLE, told)[1].score < 1
     assert fidelity(PEOPLE, told, {"c0": recode})[1].score == pytest.approx(1.0)
+
+
+def test_several_levels_at_once_score_as_each_alone():
+    """Also where a label covers nothing, and where values keep their places."""
+    shuffled = table((1, 0, 6), (1, 1, 2), (0, 0, 1), (0, 1, 3), (2, 1, 8), sizes=(3, 2))
+    told = lambda names: dense(shuffled, names)  # noqa: E731
+    as_they_are = Recode(np.array([0, 1]), ("x", "y"))
+    levels = ({}, {"c0": Recode(np.array([2, 0, 2]), ("low", "nothing", "high")), "c1": as_they_are})
+    both = fidelities(PEOPLE, told, levels)
+    assert both == tuple(fidelity(PEOPLE, told, recodes) for recodes in levels)
+    truth, believed = np.array([[1, 3], [6, 10]]), np.array([[6, 2], [1, 11]])
+    assert both[1][1].score == pytest.approx(score(truth, believed))
+    assert both[1][1].control == pytest.approx(score(truth, independent(truth)))
 
 
 def test_labels_are_spread_evenly_over_what_they_cover():

@@ -25,6 +25,21 @@ def test_large_ones_against_scipy(at_least, trials, p):
     assert tail(at_least, trials, p) == pytest.approx(float(betainc(at_least, trials - at_least + 1, p)), rel=1e-9)
 
 
+@pytest.mark.parametrize(("k", "p"), [(20, 0.5), (200, 0.01), (3, 0.9), (5000, 0.1)])
+def test_what_is_taken_for_certain_is(k, p):
+    """Where the bound begins, and just before it, against sums of everything else."""
+    from scipy.special import bdtr
+
+    first = next(n for n in range(k, 10**6) if n * p > k and (n * p - k) ** 2 > 60 * n * p)
+    for trials in (first - 1, first, 10 * first):
+        assert bdtr(k - 1, trials, p) < 1e-12
+        assert tail(k, trials, p) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_what_is_always_drawn():
+    assert [tail(at_least, 5, 1.0) for at_least in (0, 5, 6)] == [1.0, 1.0, 0.0]
+
+
 def test_a_release_of_crowds_imports_no_scipy(tmp_path):
     """It takes a quarter of the time of a small release, and fixed levels need none of it."""
     program = f"""

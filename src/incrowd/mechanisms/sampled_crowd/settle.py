@@ -289,12 +289,12 @@ def concerns(settings: CrowdSettled, table: Counted) -> Iterator[Concern]:
         return
     k, beta = settings.crowd.k, settings.crowd.beta
     coarse = table.recode({a.name: a.hierarchy.recode(settings.fixed[a.name]) for a in settings.attributes})
-    sizes = zip(*np.unique(coarse.counts, return_counts=True), strict=True)
-    if settings.crowd.already_sampled:
-        expected, sampled = float(coarse.counts[coarse.counts >= k].sum()), float(table.total)
-    else:
-        expected = math.fsum(int(size) * int(often) * crowd.survival(int(size), k, beta) for size, often in sizes)
-        sampled = beta * table.total
+    sizes, often = np.unique(coarse.counts[coarse.counts >= k], return_counts=True)
+    expected, sampled = 0.0, table.total if settings.crowd.already_sampled else beta * table.total
+    for size, cells in zip(sizes[::-1].tolist(), often[::-1].tolist(), strict=True):
+        expected += size * cells * (1.0 if settings.crowd.already_sampled else crowd.survival(size, k, beta))
+        if expected * _FEWEST_OF >= sampled:  # the largest are looked at first, and mostly enough
+            break
     if expected * _FEWEST_OF < sampled:
         about = "none" if expected < 1 else f"about {count(round(expected), 'record', 'records')}"
         yield Concern(
