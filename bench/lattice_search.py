@@ -39,7 +39,7 @@ from incrowd.theory.requirements import (
     TCloseness,
 )
 
-K5 = [Demand(KAnonymity(5))]
+K5, ALONE = [Demand(KAnonymity(5))], "k = 5 alone"
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _beyond_k(quick: bool) -> Iterator[Row]:
             f"adult, k and {asked.name}, {asked.sensitive}",
             f"search, adult, k = 5 and {asked.name} ({asked.sensitive}), 5% suppressed",
             took["ours"],
-            "k = 5 alone",
+            ALONE,
             took["k"],
             target=3,
             figures={"optimum": found.cost, "nodes looked at": found.examined},

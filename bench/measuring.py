@@ -44,7 +44,7 @@ class Row:
         ours: what it took.
         against: what it is compared with.
         other: what that took, in the same run.
-        target: what the ratio (or the seconds, or the megabytes) should not exceed.
+        target: what the ratio (or the seconds, the processor's seconds, or the megabytes) should not exceed.
         target_for: which of them.
         figures: other numbers.
         note: what must be said about it; why it was not measured.
@@ -56,7 +56,7 @@ class Row:
     against: str = ""
     other: Spent | None = None
     target: float | None = None
-    target_for: Literal["ratio", "seconds", "megabytes"] = "ratio"
+    target_for: Literal["ratio", "seconds", "cpu", "megabytes"] = "ratio"
     figures: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
 
@@ -201,7 +201,8 @@ def target(row: Row) -> str:
     """The target and whether it was reached."""
     if row.target is None:
         return ""
-    shown = {"ratio": times, "seconds": seconds, "megabytes": megabytes}[row.target_for](row.target)
+    shown = {"ratio": times, "seconds": seconds, "cpu": seconds, "megabytes": megabytes}[row.target_for](row.target)
+    shown += " of the processor" * (row.target_for == "cpu")
     return f"≤ {shown}{' (missed)' if row.missed else ''}"
 
 

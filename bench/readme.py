@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from bench.curves import CURVES, draw, picture_name, points
+from bench.lattice_search import ALONE
 from bench.measuring import ROOT, Row, megabytes, number, seconds, target, times
 from bench.paper import worked_example
 from bench.recording import Recorded, recorded
@@ -39,7 +40,6 @@ SHOWN = (
     ("thinning", "Zipf: 10⁸ records over 10⁶ cells, 0.1"),
     ("rivals", "search, k"),
     ("rivals", "Mondrian, binary"),
-    ("startup", "plan"),
 )
 """The rows of the first table of docs/cost.md: a benchmark, and the key of a row."""
 
@@ -88,6 +88,27 @@ def _table(rows: Sequence[Row], *, memory: bool = False) -> str:
     """Rows with their notes; memory where it is what a target is about, or always."""
     heads = ("what", "time", "against", "ratio", "memory", "target", "turns")
     return table(heads, [[_name(row), *_figures(row, memory or row.target_for == "megabytes")] for row in rows])
+
+
+def _on_any_machine(rows: Sequence[Row]) -> str:
+    """Rows with what says something on a busy machine, too: the processor's time, and memory."""
+    heads = ("what", "time", "processor time", "against", "its processor time", "ratio of these", "memory", "target")
+    lines = []
+    for row in rows:
+        told = "; ".join(f"{name} {number(value)}" for name, value in row.figures.items() if row.ours is None)
+        time, ratio, held, wanted = (
+            text.replace(" ", "\u00a0")
+            for text in (
+                seconds(row.ours.seconds) if row.ours else "",
+                times(row.cpu_ratio),
+                megabytes(row.ours.megabytes) if row.ours else "",
+                target(row),
+            )
+        )
+        other = seconds(row.other.cpu).replace(" ", "\u00a0") if row.other is not None else ""
+        name = f"{_name(row)}{f': {told}' if told else ''}"
+        lines.append([name, time, _busy(row), row.against, other, ratio, held, wanted])
+    return table(heads, lines)
 
 
 def _name(row: Row) -> str:
@@ -206,7 +227,10 @@ def parts(record: Recorded) -> dict[str, str]:
         "conditions": f"{_wrapped(conditions(record))}\n",
         "example": worked_example(record),
         "hundred million": _table(record.rows("hundred_million"), memory=True),
-        "cells": _table(record.rows("cells"), memory=True),
+        "cells": _on_any_machine(record.rows("cells")),
+        "demands": _on_any_machine([row for row in record.rows("lattice_search") if row.against == ALONE]),
+        "planner": _on_any_machine([*record.rows("planner"), *record.rows("startup")]),
+        "sustained": _on_any_machine(record.rows("sustained")),
         "other libraries": _table(record.rows("rivals")),
         "views": scores(record),
         "view costs": _table(record.rows("view_costs")),

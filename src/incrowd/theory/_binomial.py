@@ -6,6 +6,7 @@ terms therefore keeps its relative accuracy, and is never too small.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from incrowd.core.errors import InternalError
@@ -33,15 +34,26 @@ def mass(successes: int, trials: int, probability: float) -> arb:
 
 
 def weighted_tail(start: int, trials: int, probability: float, offset: arb, *, upwards: bool) -> arb:
-    """Σ f(j)/f(start) · (offset + |j − start|), from `start` to the end of the support; only its upper end is meant.
+    """Σ f(j) · (offset + |j − start|), from `start` to the end of the support; only its upper end is meant.
 
     f is the mass function of Bin(trials, probability), and `start` is on the far side of its mode: masses fall. The sum
-    runs up to `trials` or down to 0. The offset is not negative. What is cut off is bounded by a geometric series and
-    added.
+    runs up to `trials` or down to 0. The offset is not negative.
     """
+    first, plain, moved = tail_sums(start, trials, probability, upwards)
+    return first * (offset * plain + moved) / _ONE
+
+
+@lru_cache(1 << 12)
+def tail_sums(start: int, trials: int, probability: float, upwards: bool) -> tuple[arb, int, int]:
+    """f(start), and the sums of f(j)/f(start) and of |j − start| times it, in units of 2⁻²⁵⁶ and never too small.
+
+    What is cut off is bounded by a geometric series and added. A profile asks for the same sums at many ε.
+    """
+    with precision():
+        first = mass(start, trials, probability)
     success, whole = probability.as_integer_ratio()
     failure = whole - success
-    weight, plain, moved = _ONE, 0, 0  # f(j)/f(start), and the sums of it and of |j − start| times it
+    weight, plain, moved = _ONE, 0, 0
     for distance in range((trials - start if upwards else start) + 1):
         plain += weight
         moved += distance * weight
@@ -61,7 +73,7 @@ def weighted_tail(start: int, trials: int, probability: float, offset: arb, *, u
                     break
             elif weight > _ONE:
                 raise InternalError("a binomial tail was summed through its mode")
-    return (offset * plain + moved) / _ONE
+    return first, plain, moved
 
 
 def tail_below(start: int, trials: int, probability: float, *, upwards: bool) -> arb:

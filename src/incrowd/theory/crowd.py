@@ -137,7 +137,7 @@ def _removal(k: int, beta: float, epsilon: float) -> float:
         # All of a crowd of exactly k is sampled: β^k. The sum has this one term at n = k.
         found = [p**k]
         for n in (n for n in _ceilings((k - 1) / gamma) if n > k):
-            scale = mass(k, n, beta) * growth / (n * (1 - p))
+            scale = growth / (n * (1 - p))
             found.append(scale * weighted_tail(k, n, beta, k - gamma * n, upwards=True))
         return _reported(found)
 
@@ -154,14 +154,15 @@ def _addition(k: int, beta: float, epsilon: float) -> float:
             return _reported([gamma])  # r_k(n) ≤ γ' for every n, as P[X_n < k] ≥ (1−β) P[X_{n−1} < k]
         found = []
         for n in (max(1, n) for n in _ceilings((k - 1) / gamma)):
-            scale = mass(k - 1, n, beta) / (n * (1 - p))
-            found.append(scale * weighted_tail(k - 1, n, beta, gamma * n - (k - 1), upwards=False))
+            worth = weighted_tail(k - 1, n, beta, gamma * n - (k - 1), upwards=False)
+            found.append(worth / (n * (1 - p)))
         return min(_reported(found), _reported([gamma]))
 
 
 def _ceilings(ball: arb) -> set[int]:
     """What a number in the ball can be when rounded up to a whole one: one answer, or two."""
-    ends = {whole_above(end) for end in (ball.lower(), ball.upper())}
+    only = ball.ceil().unique_fmpz()
+    ends = {int(only)} if only is not None else {whole_above(end) for end in (ball.lower(), ball.upper())}
     if max(ends) - min(ends) > 1:
         raise InternalError("the worst table was not found with the digits there are")
     return ends

@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -54,8 +54,12 @@ class Losses:
         from flint import arb
 
         with precision():
-            left = [_left(arb(j) * arb(step), delta) for j, delta in enumerate(backward)]
-            right = [min(ONE, math.ceil(Fraction(delta) * ONE)) for delta in forward]
+            shrinks = _shrinks(step, len(backward))
+            left = [
+                min(ONE, whole_above(1 - shrink * (1 - arb(delta)), BITS))
+                for shrink, delta in zip(shrinks, backward, strict=True)
+            ]
+            right = [min(ONE, _in_units(delta)) for delta in forward]
             heights = left[:0:-1] + right
             corners = _hull(heights, step)
             masses = [0] * (corners[-1] + 1)
@@ -164,23 +168,30 @@ def _unit(product: int) -> int:
     return -(-product >> BITS)
 
 
-def _left(epsilon: arb, delta: float) -> int:
-    """1 − e^{−ε}(1 − δ), rounded up."""
+def _in_units(delta: float) -> int:
+    """Rounded up."""
+    part, whole = delta.as_integer_ratio()
+    return -(-part * ONE // whole)
+
+
+@lru_cache(2)
+def _shrinks(step: float, points: int) -> tuple[arb, ...]:
+    """e^{−j·step}, which is the same for all that is composed."""
     from flint import arb
 
-    return min(ONE, whole_above(1 - (-epsilon).exp() * (1 - arb(delta)), BITS))
+    with precision():
+        return tuple((-(arb(j) * arb(step))).exp() for j in range(points))
 
 
 def _hull(heights: Sequence[int], step: float) -> list[int]:
     """Points of the lower convex hull of (e^{i·step}, height), about: which points they are need not be exact."""
     corners: list[int] = []
+    x = [math.exp(j * step) for j in range(len(heights))]
     y = [height / ONE for height in heights]
     for c in range(len(y)):
         while len(corners) > 1:
             a, b = corners[-2:]
-            share = math.expm1((b - c) * step) / math.expm1((a - c) * step)
-            other = math.exp((b - c) * step) * math.expm1((a - b) * step) / math.expm1((a - c) * step)
-            if y[b] < share * y[a] + other * y[c]:
+            if (y[b] - y[a]) * (x[c] - x[a]) < (y[c] - y[a]) * (x[b] - x[a]):
                 break
             corners.pop()
         corners.append(c)

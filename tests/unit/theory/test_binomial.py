@@ -54,6 +54,6 @@ def test_a_tail_is_never_too_small_and_hardly_too_large(trials, p, away, offset,
     start = min(trials, mean + away) if upwards else max(0, mean - away)
     true = exact_tail(start, trials, p / (1 - p), offset, upwards=upwards, terms=20 * math.isqrt(trials))
     with precision():
-        found = weighted_tail(start, trials, float(p), ball(offset), upwards=upwards)
+        found = weighted_tail(start, trials, float(p), ball(offset), upwards=upwards) / mass(start, trials, float(p))
         assert found.upper() >= ball(true).lower()
         assert found.upper() <= ball(true).upper() * (1 + arb(2) ** -60) + arb(2) ** -200
