@@ -1,4 +1,8 @@
-"""Spark Connect: a server on loopback, and clients of it in a process of their own, which must have no other Spark."""
+"""Spark Connect: a server on loopback, and clients of it in a process of their own, which must have no other Spark.
+
+The small client (pip install pyspark-client) is PySpark without Java, jars, py4j and `pyspark.core`: what it lacks is
+taken from these clients.
+"""
 
 import json
 import os
@@ -16,6 +20,9 @@ VISITOR = '''
 import json
 import os
 import sys
+
+sys.modules["py4j"] = sys.modules["pyspark.core"] = None  # whoever imports them gets an ImportError
+
 from pathlib import Path
 
 from incrowd.cli import incrowd
@@ -44,6 +51,8 @@ call("audit", "people.parquet", "--quasi", "age,sex", "--population", "everybody
 # Frames of the caller's session.
 from pyspark.sql import SparkSession
 
+from pyspark.util import is_remote_only
+assert is_remote_only()
 spark = SparkSession.builder.remote(engine).getOrCreate()
 people = spark.read.parquet(os.path.abspath("people.parquet"))
 towns = Categories(tuple(f"town {i}" for i in range(40)))  # so many that they are joined
@@ -77,6 +86,8 @@ except DataError as error:
 spark.stop()
 '''
 
+_OF_SPARK = ("SPARK_", "PYSPARK_", "JAVA_")
+
 
 def test_a_server_of_spark_connect_counts_as_files_here_do(connect_server, tmp_path):
     rng = np.random.default_rng(6)
@@ -93,7 +104,7 @@ def test_a_server_of_spark_connect_counts_as_files_here_do(connect_server, tmp_p
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", VISITOR, connect_server.address],
         cwd=tmp_path,
-        env={name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
+        env={name: value for name, value in os.environ.items() if not name.startswith(_OF_SPARK)} | {"PATH": ""},
         capture_output=True,
         text=True,
         timeout=1800,
