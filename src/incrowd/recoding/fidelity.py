@@ -222,9 +222,7 @@ def spread(
 def spread_counts(counts_of: Told, covers: Mapping[str, Cover], likely: Mapping[str, Floats] | None = None) -> Told:
     """The same for counts that are given by labels."""
     exact = {name for name, cover in covers.items() if isinstance(cover, Recode) and _one_to_one(cover)}
-    shares = {
-        name: _share(cover, (likely or {}).get(name)) for name, cover in covers.items() if name not in exact
-    }
+    shares = {name: _share(cover, (likely or {}).get(name)) for name, cover in covers.items() if name not in exact}
 
     def told(names: Names) -> Floats:
         counts = counts_of(names)
