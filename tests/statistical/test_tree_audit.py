@@ -91,6 +91,20 @@ def test_a_charge_left_out_is_caught(settled, monkeypatch):
     assert found > math.sqrt(RHO / 2) + margin
 
 
+def test_freezing_that_is_not_charged_is_caught(settled, monkeypatch):
+    """Every line is counted and given up; the twin gives back what that cost, and keeps silent about it."""
+    choose = growth._choose
+
+    def forgiven(box, *rest):
+        box.spent, box.failed = 0, ()
+        return choose(box, *rest)
+
+    monkeypatch.setattr(growth, "_choose", forgiven)
+    monkeypatch.setattr(growth, "_good", lambda *_: False)
+    found, margin = advantage(settled, more_than_half, runs=300)
+    assert found > math.sqrt(RHO / 2) + margin
+
+
 def test_a_total_that_was_not_paid_for_is_caught(settled, monkeypatch):
     grow = drawing.grow
     monkeypatch.setattr(drawing, "grow", lambda table, *rest: grow(table, *rest[:2], table.total, rest[3]))

@@ -5,9 +5,10 @@ the column), never of the data. Two kinds are offered:
 
 - `hierarchy`: a set is a node of the column's hierarchy, and falls apart into its children (numbers, dates and bins
   without a hierarchy are cut as in `binary`: all their values at once would be too many parts);
-- `binary`: a set of a column in order is an interval, cut where half of the noisy one-way table lies on either side;
-  other sets are unions of groups of the hierarchy, and there are two ways to split one: the largest group against the
-  rest, or halves by the noisy one-way table. Values outside the domain and missing values are parts of their own.
+- `binary`: a set of a column in order is an interval, cut at the median of the noisy one-way table or at one of its
+  quartiles; other sets are unions of groups of the hierarchy, and there are two ways to split one: the largest group
+  against the rest, or halves by the noisy one-way table. Values outside the domain and missing values are parts of
+  their own.
 
 Every set has a name in words, and no two sets of a column have the same.
 """
@@ -29,8 +30,10 @@ from incrowd.policy import Ordinal, Policy
 Splits = Literal["hierarchy", "binary"]
 Values = tuple[int, ...]
 
-_PLACES = (0.2, 0.35, 0.5, 0.65, 0.8)
-"""Where a cut may be: with such shares of the noisy one-way table below it."""
+_PLACES = (0.5, 0.25, 0.75)
+"""Where a tree may cut a set in order: with such shares of the noisy one-way table below."""
+_MORE_PLACES = (0.2, 0.35, 0.5, 0.65, 0.8)
+"""The same of a cut through the whole table, which is made once."""
 _LARGEST = 8
 """Of so many groups each may be cut off."""
 _NAMED = 6  # a union of more than so many is named by what it leaves out, if that is shorter
@@ -99,7 +102,13 @@ class Sets:
     @property
     def most_ways(self) -> int:
         """How many ways there may be to split a set."""
-        return 2 if self.splits == "binary" and not self.ordered else 1
+        if self._in_two and self.ordered:
+            return max(1, min(len(_PLACES), len(self.attribute.coding.domain.labels) - 1))
+        return 2 if self._in_two else 1
+
+    @property
+    def _in_two(self) -> bool:
+        return self.splits == "binary" or (self.ordered and self.attribute.hierarchy.height == 1)
 
     def number(self, values: Values) -> int:
         """The number of a set, a new one if need be."""
@@ -122,17 +131,18 @@ class Sets:
 
     def _split(self, values: Values, masses: np.ndarray) -> list[list[Values]]:
         groups = groups_within(self.attribute.hierarchy, values)
-        if self.splits == "hierarchy" and not (self.ordered and self.attribute.hierarchy.height == 1):
+        if not self._in_two:
             return [groups]
         declared = len(self.attribute.coding.domain.labels)
         inside, beyond = [(v,) for v in values if v < declared], [(v,) for v in values if v >= declared]
         if self.ordered and inside:
-            return [[*(inside if len(inside) == 1 else _halves(inside, masses)), *beyond]]
+            found = [_cut(inside, masses, place) for place in _PLACES] if len(inside) > 1 else [inside]
+            return [[*parts, *beyond] for i, parts in enumerate(found) if parts not in found[:i]]
         if len(groups) == 2:
             return [groups]
         largest = int(np.argmax([float(masses[list(group)].sum()) for group in groups]))
         rest = [group for i, group in enumerate(groups) if i != largest]
-        halves = _halves(groups, masses)
+        halves = _cut(groups, masses)
         return [[groups[largest], _joined(rest)]] + ([halves] if groups[largest] not in halves else [])
 
     def cuts(self, number: int) -> list[tuple[int, int]]:
@@ -149,13 +159,13 @@ class Sets:
         inside, beyond = tuple(v for v in values if v < declared), tuple(v for v in values if v >= declared)
         if self.ordered and inside:
             upto = np.cumsum(self.marginal[list(inside)])
-            places = [int(np.argmin(np.abs(upto[:-1] - share * upto[-1]))) for share in _PLACES if len(inside) > 1]
+            places = [int(np.argmin(np.abs(upto[:-1] - share * upto[-1]))) for share in _MORE_PLACES if len(inside) > 1]
             return [*([inside] if beyond else []), *(inside[: place + 1] for place in places)]
         groups = groups_within(self.attribute.hierarchy, values)
         masses = [float(self.marginal[list(group)].sum()) for group in groups]
         largest = sorted(range(len(groups)), key=lambda i: -masses[i])[:_LARGEST]
         several = [[groups[i] for i in largest[:many]] for many in range(2, len(largest) + 1)]
-        halves = _halves(groups, np.asarray(self.marginal))[:1] if len(groups) > 1 else []
+        halves = _cut(groups, np.asarray(self.marginal))[:1] if len(groups) > 1 else []
         return [*(groups[i] for i in largest), *map(_joined, several), *halves]
 
     def labels(self, numbers: Sequence[int]) -> list[str | None]:
@@ -172,10 +182,10 @@ class Sets:
         return found
 
 
-def _halves(groups: Sequence[Values], masses: np.ndarray) -> list[Values]:
-    """Cut where the one-way table has half on either side, as nearly as can be."""
+def _cut(groups: Sequence[Values], masses: np.ndarray, share: float = 0.5) -> list[Values]:
+    """In two, with such a share of the one-way table in the first, as nearly as can be."""
     upto = np.cumsum([float(masses[list(group)].sum()) for group in groups])
-    cut = 1 + int(np.argmin(np.abs(upto[:-1] - upto[-1] / 2))) if upto[-1] > 0 else len(groups) // 2
+    cut = 1 + int(np.argmin(np.abs(upto[:-1] - share * upto[-1]))) if upto[-1] > 0 else len(groups) // 2
     return [_joined(groups[:cut]), _joined(groups[cut:])]
 
 

@@ -37,6 +37,17 @@ def test_an_interval_is_cut_at_the_noisy_median():
     assert sets.ways(sets.ways(high)[0][0]) == []
 
 
+def test_or_at_a_quartile():
+    sets = Sets(ages(), "binary", ordered=True, marginal=np.array([4, 4, 4, 4, 0, 0, 0, 4, 8, 4]))
+    assert [sets.labels(parts) for parts in sets.ways(0)] == [
+        ["0 to 3", "4 to 9"],
+        ["0 to 1", "2 to 9"],
+        ["0 to 7", "8 to 9"],
+    ]
+    two = Sets(ages(top=1), "binary", ordered=True, marginal=np.ones(2))
+    assert [two.labels(parts) for parts in two.ways(0)] == [["0", "1"]]
+
+
 def test_values_outside_and_missing_ones_are_parts_of_their_own():
     sets = Sets(ages("older", "keep"), "binary", ordered=True, marginal=np.ones(12))
     assert shown(sets, 0) == ["0 to 4", "5 to 9", "older", None]

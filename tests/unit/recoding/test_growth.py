@@ -14,6 +14,7 @@ from incrowd.domain import Categories, Coding
 from incrowd.hierarchy import CodedAttribute, build
 from incrowd.histogram import Column, Histogram
 from incrowd.randomness import RandomSource
+from incrowd.recoding import boxes as boxes_module
 from incrowd.recoding import growth as growth_module
 from incrowd.recoding.boxes import Sets
 from incrowd.recoding.growth import Growth, Lines, Noisy, cost, grow
@@ -73,7 +74,7 @@ class Script:
 def law(table, growth, size):
     """The probability of every transcript: the tree and all noisy counts, those of splits thrown away included.
 
-    Noise beyond `WIDEST` is left out.
+    Noise beyond `WIDEST` is left out. Sets in order are cut in the middle alone, or there were too many transcripts.
     """
     found, script, agreeing = {}, [], growth_module._agreeing
     while True:
@@ -83,7 +84,8 @@ def law(table, growth, size):
             heard.append(tuple(sizes))
             return agreeing(sizes, *rest)
 
-        with mock.patch.object(growth_module, "_agreeing", hearing):
+        in_the_middle = mock.patch.object(boxes_module, "_PLACES", (0.5,))
+        with in_the_middle, mock.patch.object(growth_module, "_agreeing", hearing):
             tree = grow(table, columns_of(table), growth, size, source)
         key = tree.to_bytes(), tuple(heard)
         found[key] = found.get(key, 0.0) + source.probability

@@ -49,12 +49,21 @@ class OneWay:
         return max(0, round(float(weights @ sums / weights.sum())))
 
     def spread(self, name: str) -> NDArray[np.float64]:
-        """A column's counts, nothing below zero, that add up to the total."""
-        counts = np.maximum(self.counts[name], 0).astype(np.float64)
-        whole = counts.sum()
-        return np.asarray(
-            counts * (self.total / whole) if whole > 0 else np.full(len(counts), self.total / len(counts))
-        )
+        """A column's counts, none below zero, that add up to the total: the nearest to the noisy ones (least squares).
+
+        As much is taken off every count; so values that nobody has do not keep the noise that happened to be positive.
+        """
+        counts, total = self.counts[name].astype(np.float64), float(self.total)
+        falling = np.sort(counts)[::-1]
+        over = (np.cumsum(falling) - total) / np.arange(1, len(counts) + 1)
+        above = np.flatnonzero(falling > over)
+        if not len(above):  # there is nobody
+            return np.zeros(len(counts))
+        return np.asarray(np.maximum(counts - over[above[-1]], 0.0))
+
+    def weights(self) -> dict[str, list[int]]:
+        """The same of all columns, as whole numbers."""
+        return {name: np.rint(self.spread(name)).astype(np.int64).tolist() for name in self.counts}
 
     def likely(self, name: str) -> NDArray[np.float64]:
         """A column's counts, nothing below zero, that add up to the total, where noise may be as large as they are.

@@ -17,6 +17,7 @@ from incrowd.hierarchy import codings
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.promises import ConcentratedPromise, CrowdPromise
 from incrowd.mechanisms.registry import mechanism_named
+from incrowd.mechanisms.sampled_crowd.one_way import OneWay
 from incrowd.mechanisms.sampled_crowd.tree.settle import TreeSettled
 from incrowd.mechanisms.sampled_crowd.tree.state import MAPPING, ONE_WAY, check_table, settled_again, tree_of
 from incrowd.policy import Policy
@@ -24,6 +25,7 @@ from incrowd.randomness import RandomSource
 from incrowd.recoding.growth import cost
 from incrowd.releases.verify import VOID, read_release
 from incrowd.theory.crowd import smallest_k
+from incrowd.theory.views import NoiseStep
 
 ATTRIBUTES = """
 incrowd: 1
@@ -234,6 +236,12 @@ def _without_weights(mapping):
 
 def test_weights_are_those_of_the_one_way_tables(released):
     certificate, published = read_release(released)
+    tree, tables = tree_of(published.beside)
+    as_in_0_3 = tree.weighted({name: counts.tolist() for name, counts in tables.counts.items()}).to_bytes()
+    assert as_in_0_3 != published.beside[MAPPING]
+    paid = "the choice cost no more than it may"
+    earlier = check_table(certificate, Publication(published.table, {**published.beside, MAPPING: as_in_0_3}))
+    assert [check.holds for check in earlier if check.name == paid] == [True]
     document = json.loads(published.beside[MAPPING])
     document["columns"][1]["weights"][0] += 1
     checks = check_table(certificate, Publication(published.table, {**published.beside, MAPPING: canonical(document)}))
@@ -264,6 +272,26 @@ def test_a_file_that_is_no_mapping_is_refused(tmp_path):
     (tmp_path / "no.json").write_text("{}")
     with pytest.raises(PolicyError, match="not a mapping"):
         api.release(people(), policy(f", mapping: {tmp_path}/no.json"), _source=RandomSource.seeded(1))
+
+
+def test_the_mapping_of_a_rehearsal_is_refused(released, tmp_path):
+    """It was chosen on the table, and nobody paid for it."""
+    (tmp_path / "mapping.void.json").write_bytes((released / "mapping.json").read_bytes())
+    with pytest.raises(PolicyError, match="rehearsal"):
+        api.release(people(), policy(f", mapping: {tmp_path}/mapping.void.json"), _source=RandomSource.seeded(1))
+
+
+def one_way(counts, other):
+    return OneWay(NoiseStep(400), {"a": tuple("uvwx"), "b": ("y", "z")}, {"a": np.array(counts), "b": np.array(other)})
+
+
+def test_one_way_tables_keep_no_noise_of_values_that_nobody_has():
+    tables = one_way([630, 430, 40, -20], [500, 520])
+    assert tables.total == 1040
+    assert tables.spread("a").tolist() == [610, 410, 20, 0]
+    assert tables.spread("b").tolist() == [510, 530]
+    assert tables.weights() == {"a": [610, 410, 20, 0], "b": [510, 530]}
+    assert one_way([-3, 0, -1, 0], [-2, 1]).spread("a").tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ def _grown(
         tree, records = cut(cells_of(table, columns), columns, cutting, Noisy(source))
         if cutting.cost > cutting.budget or len(tree.cuts or ()) > cutting.times:
             raise InternalError("cuts have cost more than they may")
-        return tree.weighted({name: counts.tolist() for name, counts in one_way.counts.items()}), records
+        return tree.weighted(one_way.weights()), records
     growth = settled.growth(names)
     cells = KeptCounts(table) if isinstance(table, KeptTable) else table
     tree = grow(cells, columns, growth, one_way.total, Noisy(source))
@@ -119,4 +119,4 @@ def _grown(
         records = np.where([box.column is None for box in tree.boxes], cells.records, 0)
     else:
         records = _records(tree, cells)
-    return tree.weighted({name: counts.tolist() for name, counts in one_way.counts.items()}), records
+    return tree.weighted(one_way.weights()), records

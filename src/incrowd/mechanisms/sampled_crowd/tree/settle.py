@@ -38,6 +38,7 @@ _LOST = {"hierarchy": 25, "binary": 12}
 LARGEST_TABLE = 10**7
 _FEWEST_CUTS, _MOST_CUTS = 12, 30
 _LARGEST_MAPPING = 1 << 28
+_VOID_MAPPING = ".void.json"
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,12 @@ def _require_splits(settled: TreeSettled) -> None:
 
 def _mapping(policy: Policy, name: str, attributes: Sequence[CodedAttribute]) -> Tree:
     path = policy.resolve(name)
+    if path.name.endswith(_VOID_MAPPING):
+        raise PolicyError(
+            f"{name} was chosen in a rehearsal, which no ledger was charged for: it tells of the table, unpaid.",
+            code="policy-invalid",
+            remedy="Name the mapping.json of a release, or leave 'mapping' out and have a tree chosen.",
+        )
     try:
         content = read_ordinary(path, _LARGEST_MAPPING)
         tree = read_tree(content)

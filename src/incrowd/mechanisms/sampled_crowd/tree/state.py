@@ -162,7 +162,8 @@ def _paid(certificate: CrowdCertificate, tree: Tree, one_way: OneWay | None) -> 
         return False
     labels = {c.name: c.base for c in tree.columns}
     same = dict(one_way.labels) == labels and one_way.noise == NoiseStep(settled.one_way_variance)
-    same = same and tree.columns == tree.weighted({n: c.tolist() for n, c in one_way.counts.items()}).columns
+    as_counted = {name: counts.tolist() for name, counts in one_way.counts.items()}  # so in releases of 0.3
+    same = same and any(tree.columns == tree.weighted(w).columns for w in (one_way.weights(), as_counted))
     if settled.flat:
         cutting = settled.cutting([c.name for c in tree.columns])
         return same and len(tree.cuts or ()) <= cutting.times and cutting.cost <= cutting.budget
