@@ -238,7 +238,7 @@ def test_a_column_that_most_boxes_hide_is_named_with_its_share(tmp_path):
     """A name of everything is not always a star; half of the records are not most."""
     rng = np.random.default_rng(4)
     table = pd.DataFrame({"town": rng.choice(list("abcd"), 3000), "age": rng.integers(0, 80, 3000)})
-    text = TREE.replace("tree,", "tree, importance: {age: 50},")
+    text = TREE.replace("tree,", "tree, importance: {age: 20},")
     made = api.release(table, Policy.from_text(text), folder=tmp_path / "out", _source=RandomSource.seeded(1))
     town, counts = made.histogram["town"], made.histogram.counts
     share = counts[np.array([label == "Everywhere" for label in town.labels])[town.codes]].sum() / counts.sum()
