@@ -61,22 +61,19 @@ class OneWay:
             return np.zeros(len(counts))
         return np.asarray(np.maximum(counts - over[above[-1]], 0.0))
 
-    def weights(self) -> dict[str, list[int]]:
-        """The same of all columns, as whole numbers."""
-        return {name: np.rint(self.spread(name)).astype(np.int64).tolist() for name in self.counts}
-
     def likely(self, name: str) -> NDArray[np.float64]:
-        """A column's counts, nothing below zero, that add up to the total, where noise may be as large as they are.
+        """The same, where noise may be as large as the counts.
 
-        First the nearest such counts to the noisy ones. Of how far these are from being even, noise may account for a
-        part, by its variance; by that part they are brought nearer to it.
+        Of how far they are from being even, noise may account for a part, by its variance; by that part they are
+        brought nearer to it.
         """
         counts, even = self.counts[name].astype(np.float64), self.total / len(self.counts[name])
-        falling = np.sort(counts)[::-1]
-        above = (np.cumsum(falling) - self.total) / np.arange(1, len(counts) + 1)
-        nearest = np.maximum(counts - above[np.flatnonzero(falling >= above)[-1]], 0.0)
         signal = max(0.0, float(((counts - even) ** 2).mean()) - self.noise.variance)
-        return np.asarray(even + (nearest - even) * signal / (signal + self.noise.variance))
+        return np.asarray(even + (self.spread(name) - even) * signal / (signal + self.noise.variance))
+
+    def weights(self) -> dict[str, list[int]]:
+        """What `spread` says of each column, in whole numbers."""
+        return {name: np.rint(self.spread(name)).astype(np.int64).tolist() for name in self.counts}
 
     def margin(self, surprise: float = SURPRISE, together: int = 1) -> int:
         """A count is further than that from the true number with a probability of `surprise` at most, on either side.
