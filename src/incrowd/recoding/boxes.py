@@ -134,7 +134,8 @@ class Sets:
         if not self._in_two:
             return [groups]
         declared = len(self.attribute.coding.domain.labels)
-        inside, beyond = [(v,) for v in values if v < declared], [(v,) for v in values if v >= declared]
+        inside: list[Values] = [(v,) for v in values if v < declared]
+        beyond: list[Values] = [(v,) for v in values if v >= declared]
         if self.ordered and inside:
             found = [_cut(inside, masses, place) for place in _PLACES] if len(inside) > 1 else [inside]
             return [[*parts, *beyond] for i, parts in enumerate(found) if parts not in found[:i]]
