@@ -57,7 +57,7 @@ def carried_graph(title: str, names: Sequence[str], views: Sequence[Sequence[str
 def heat_map(title: str, names: Sequence[str], errors: Mapping[tuple[str, str], float]) -> str:
     """A square for each pair of columns, the darker the further its counts are off; the figure is in per mille."""
     left, top, cell = 150, 110, max(22, min(46, 460 // max(1, len(names))))
-    width, height = left + cell * len(names) + 20, top + cell * len(names) + 20
+    width, height = left + cell * len(names) + 60, top + cell * len(names) + 20  # the last name leans to the right
     worst = max(errors.values(), default=0.0) or 1.0
     parts = [_opening(title, width, height, 12)]
     for i, name in enumerate(names):
