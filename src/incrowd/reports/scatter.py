@@ -17,6 +17,8 @@ _RADIUS, _NAMED_RADIUS = 4.5, 8.0
 _APART = 46.0  # between two ticks, at least
 _LINE = 20
 _MOST_MOVED = 25
+_BEYOND = f'<text class="tick" x="{_WIDTH - _RIGHT}" y="66" text-anchor="end">▲ beyond the axis</text>'
+_FAR = 2.5  # times the dashed line, or what is singled out: a dot beyond that would press the others together
 
 DOTS = """
 .dot{fill-opacity:.75;stroke:#fff;stroke-width:1}.ring{fill:none;stroke:#1a202c;stroke-width:2.5}
@@ -54,7 +56,7 @@ def scatter(title: str, x_label: str, y_label: str, dots: Sequence[Dot], control
     Args:
         title: of the picture.
         x_label: of the axis across, which is logarithmic.
-        y_label: of the axis upwards, from 0 to 1 or less.
+        y_label: of the axis upwards, from 0 to 1 or less. Dots far above the others are marks at its upper end.
         dots: all of them.
         control: what the dashed line is, and where.
     """
@@ -63,10 +65,11 @@ def scatter(title: str, x_label: str, y_label: str, dots: Sequence[Dot], control
     groups = list(dict.fromkeys(dot.group for dot in dots))
     colours = {group: COLOURS[i % len(COLOURS)] for i, group in enumerate(groups)}
     across = _Across.of([dot.x for dot in dots])
-    top = min(1.0, 1.08 * max([control[1], *(dot.y for dot in dots)]))
+    far = _FAR * max([control[1], *(dot.y for dot in named)])
+    top = min(1.0, 1.08 * max([control[1], *(dot.y for dot in dots if dot.y <= far)]))
 
     def up(y: float) -> float:
-        return _TOP + _PLOT * (1 - y / top)
+        return _TOP + _PLOT * (1 - min(y / top, 1.0))
 
     role = "group" if any(dot.key for dot in dots) else "img"  # of a picture alone, nothing within is told
     out = [
@@ -78,6 +81,7 @@ def scatter(title: str, x_label: str, y_label: str, dots: Sequence[Dot], control
         f'<text class="title" x="{_LEFT}" y="24">{escape(title)}</text>',
         *_legend(colours),
         *_axes(across, top, x_label, y_label),
+        *([_BEYOND] if any(dot.y > top for dot in dots) else []),
         (
             f'<line class="curve" stroke="#718096" stroke-dasharray="6 4" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" '
             f'y1="{up(control[1]):.1f}" y2="{up(control[1]):.1f}"/>'
@@ -88,7 +92,7 @@ def scatter(title: str, x_label: str, y_label: str, dots: Sequence[Dot], control
         [(across.place(dot.x), up(dot.y), _radius(dot)) for dot in dots], [bool(d.name) for d in dots]
     )
     for dot, (x, y) in sorted(zip(dots, places, strict=True), key=lambda pair: bool(pair[0].name)):
-        out.append(_drawn(dot, x, y, colours[dot.group]))
+        out.append(_drawn(dot, x, y, colours[dot.group], beyond=dot.y > top))
     for line, dot in enumerate(named):
         y = _TOP + _PLOT + _FOOT + _LINE * line + 6
         out.append(
@@ -180,10 +184,13 @@ def _radius(dot: Dot) -> float:
     return _NAMED_RADIUS if dot.name else _RADIUS
 
 
-def _drawn(dot: Dot, x: float, y: float, colour: str) -> str:
+def _drawn(dot: Dot, x: float, y: float, colour: str, *, beyond: bool) -> str:
     """A dot with its title; a number stands in it, and what is published now has a ring."""
     radius = _radius(dot)
-    parts = [f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{colour}"/>']
+    shape = f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{colour}"/>'
+    if beyond:
+        shape = f'<path class="dot" d="M{x:.1f} {y - 6:.1f}l6 10h-12z" fill="{colour}"/>'
+    parts = [shape]
     if dot.name == "now":
         parts.append(
             f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="{radius + 3:g}"/>'

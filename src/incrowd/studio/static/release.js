@@ -6,7 +6,7 @@ import { lattice } from "./lattice.js";
 
 function describe() {
   const { data, text, path, base, valid } = desk.get();
-  const table = data?.upload ? `${data.name} (uploaded)` : data?.path || (text ? "the one that the policy names" : "none");
+  const table = data?.upload ? `${data.name} (uploaded)` : data?.path ? nameOf(data.path) : (text ? "the one that the policy names" : "none");
   const line = (name, ...value) => make("div", {}, make("dt", {}, name), make("dd", {}, ...value));
   const change = make("a", { href: "/data" }, "change");
   $("desk").replaceChildren(

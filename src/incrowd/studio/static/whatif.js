@@ -271,7 +271,7 @@ async function open() {
 
 function describe() {
   const line = (name, value) => make("div", {}, make("dt", {}, name), make("dd", {}, make("bdi", {}, value)));
-  const table = data?.upload ? data.name : data?.path || (text ? "the one that the policy names" : "none");
+  const table = data?.upload ? data.name : data?.path ? nameOf(data.path) : (text ? "the one that the policy names" : "none");
   $("desk").replaceChildren(line("Table", table), line("Policy", text ? (path ? nameOf(path) : "not saved") : "none"));
 }
 
