@@ -184,9 +184,12 @@ def _shrinks(step: float, points: int) -> tuple[arb, ...]:
 
 
 def _hull(heights: Sequence[int], step: float) -> list[int]:
-    """Points of the lower convex hull of (e^{i·step}, height), about: which points they are need not be exact."""
+    """Points of the lower convex hull of (e^{i·step}, height), about: which points they are need not be exact.
+
+    They are those of (e^{(i−last)·step}, height) as well, which no number of points takes beyond what floats hold.
+    """
     corners: list[int] = []
-    x = [math.exp(j * step) for j in range(len(heights))]
+    x = [math.exp((j + 1 - len(heights)) * step) for j in range(len(heights))]
     y = [height / ONE for height in heights]
     for c in range(len(y)):
         while len(corners) > 1:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 LARGEST_RHO = 1000.0
 _NO_TAIL = 1e-60
+_LARGEST_LISTED = 10**8
 
 
 def counts_cost(variance: int) -> Fraction:
@@ -109,7 +110,8 @@ class GaussianCounts(PrivacyProfile):
 
     Neighbours differ in one cell by one. With X the noise, P[X + 1 = x]/P[X = x] = e^{(2x − 1)/(2σ²)} rises with x, so
     the worst event at ε is x ≥ s, with s the least x at which it is above e^ε: δ = P[X ≥ s − 1] − e^ε·P[X ≥ s]
-    (Canonne, Kamath, Steinke, Theorem 7). Both directions are alike, since X is symmetric.
+    (Canonne, Kamath, Steinke, Theorem 7). Both directions are alike, since X is symmetric. Of very wide noise, whose
+    tails would be a long list, it is what zCDP says of it, which is no less.
     """
 
     variance: int
@@ -121,6 +123,8 @@ class GaussianCounts(PrivacyProfile):
     def removal(self, epsilon: float) -> float:
         """δ at ε; the same in both directions."""
         epsilon = require_non_negative("epsilon", epsilon)
+        if self.variance > _LARGEST_LISTED:
+            return ZeroConcentrated(counts_cost(self.variance)).delta(epsilon)
         least = math.floor(Fraction(epsilon) * self.variance + Fraction(1, 2)) + 1
         tails = _gaussian_tails(self.variance)
         if least >= len(tails):

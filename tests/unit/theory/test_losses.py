@@ -184,6 +184,13 @@ def test_a_twin_that_drops_what_it_cuts_off_is_caught(monkeypatch):
     assert falls_short(times=30)
 
 
+def test_losses_beyond_what_e_to_the_loss_holds_are_covered():
+    """ε of 400, both ways: e^{2ε} is no float."""
+    covering = Losses.covering([1.0, 0.5, 0.0], [1.0, 0.5, 0.0], 400.0)
+    assert 0.5 <= covering.delta(400.0) <= 0.5 + 1e-12
+    assert covering.times(2).delta(400.0) >= 0.5
+
+
 def test_a_twin_with_chords_below_the_profile_is_caught(monkeypatch):
     """Leaving the largest loss out of the corners puts the last chord below the profile."""
     hull = module._hull

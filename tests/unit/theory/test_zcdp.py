@@ -86,6 +86,21 @@ def test_gaussian_counts_composed_keep_to_the_exact_profile_of_all_together():
         assert found <= together.delta(epsilon) < 1.02 * found
 
 
+def test_very_wide_noise_is_taken_as_zcdp_has_it_and_lists_nothing(monkeypatch):
+    """A forged certificate may state any variance: no memory is given to it."""
+    monkeypatch.setattr("incrowd.theory.zcdp._gaussian_tails", None)
+    for variance in (10**9, 10**30, 10**300):
+        for epsilon in (1e-6, 1.0):
+            assert 0.0 < GaussianCounts(variance).delta(epsilon) <= 1e-4
+        assert compose([GaussianCounts(variance)] * 3).delta(1.0) < 1e-20
+
+
+def test_where_tails_are_listed_no_more_the_profile_does_not_fall(monkeypatch):
+    listed = [GaussianCounts(10_000).delta(epsilon) for epsilon in (0.0, 0.005, 0.02)]
+    monkeypatch.setattr("incrowd.theory.zcdp._LARGEST_LISTED", 9_999)
+    assert all(exact <= GaussianCounts(10_000).delta(e) for exact, e in zip(listed, (0.0, 0.005, 0.02), strict=True))
+
+
 def exponential(scores, exponent):
     weights = np.exp(exponent * np.array(scores) / 2)
     return weights / weights.sum()

@@ -43,6 +43,7 @@ class CrowdAxis:
         one_way: noisy counts of it; None if there are none.
         of: for each of these counts, which label it belongs to.
         hidden: whether crowds show nothing of it.
+        picked: whether the noisy counts had a part in what labels there are.
     """
 
     name: str
@@ -50,17 +51,19 @@ class CrowdAxis:
     one_way: OneWay | None
     of: Ints
     hidden: bool
+    picked: bool = False
 
     @classmethod
     def of_column(cls, shown: Labels, name: str, totals: OneWay | None, values: OneWay | None) -> CrowdAxis:
         """A column that the table shows so."""
         own = () if values is None else values.labels[name]
         if len(shown) == 1 < len(own):
-            return cls(name, own, values, np.arange(len(own)), hidden=True)
+            return cls(name, own, values, np.arange(len(own)), hidden=True, picked=True)
         if totals is not None or values is None:
             return cls(name, shown, totals, np.arange(len(shown)), hidden=False)
         place = {label: code for code, label in enumerate(shown)}
-        return cls(name, shown, values, np.array([place[label] for label in values.shown.get(name, own)]), hidden=False)
+        of = np.array([place[label] for label in values.shown.get(name, own)])
+        return cls(name, shown, values, of, hidden=False, picked=True)
 
     def along(self, place: int, axes: int) -> tuple[int, ...]:
         """The shape of its counts among so many axes."""
@@ -72,14 +75,19 @@ class CrowdAxis:
         return None if self.one_way is None else self.one_way.noise.deviation
 
     def between(self, surprise: float) -> tuple[Ints, Ints]:
-        """An interval for how many people have each label, from the noisy counts, which are there."""
+        """An interval for how many people have each label, from the noisy counts, which are there.
+
+        Where these had a part in the choice of labels, a value's label could have been another of those that nest
+        around it. These have different numbers n of counts, so shares of 1/n(n + 1) are enough for all of them.
+        """
         if self.one_way is None:
             raise InternalError("a column without noisy counts was asked for them")
         counts = np.zeros(len(self.labels), dtype=np.int64)
         np.add.at(counts, self.of, self.one_way.counts[self.name])
         together = np.bincount(self.of, minlength=len(self.labels)).tolist()
-        reach = {size: self.one_way.margin(surprise, size) for size in set(together)}
-        return noisy_between(counts, np.array([reach[size] for size in together], dtype=np.int64))
+        parts = {n: surprise / (n * (n + 1)) if self.picked else surprise for n in set(together)}
+        reach = {n: self.one_way.margin(part, n) for n, part in parts.items()}
+        return noisy_between(counts, np.array([reach[n] for n in together], dtype=np.int64))
 
 
 def people_by(one_way: OneWay, published: Histogram, by: Sequence[str], beta: float) -> Floats:

@@ -225,6 +225,22 @@ def test_the_noise_of_several_counts_together_stays_within_its_margin():
             assert surprise / 30 < above <= surprise
 
 
+def test_one_value_is_as_seldom_missed_whichever_of_its_nested_labels_the_noise_had_a_part_in_picking():
+    """All labels that could go around it, of 1, 2, 3, … values: the exact laws of their sums, beside their margins."""
+    decay, far, surprise, most = 0.2, 400, 0.025, 60
+    law = np.exp(-decay * np.abs(np.arange(-far, far + 1)))
+    together, law = np.ones(1), law / law.sum()
+    missed = {True: 0.0, False: 0.0}
+    for size in range(1, most + 1):
+        together = np.convolve(together, law)
+        values = OneWay(LaplaceStep(decay), {}, {"c": np.full(size, 9_999)})
+        for picked in missed:
+            axis = CrowdAxis("c", ("all",), values, np.zeros(size, dtype=np.int64), hidden=False, picked=picked)
+            reach = size * 9_999 - int(axis.between(surprise)[0][0])
+            missed[picked] += together[len(together) // 2 + 1 + reach :].sum()
+    assert missed[True] <= surprise < missed[False]
+
+
 def test_tables_and_choice_cost_no_more_than_their_share():
     """Two columns of two values: all outcomes of tables and choice, for every table of two records and its neighbours.
 
