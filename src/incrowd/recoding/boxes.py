@@ -185,7 +185,10 @@ class Sets:
 
 def _cut(groups: Sequence[Values], masses: np.ndarray, share: float = 0.5) -> list[Values]:
     """In two, with such a share of the one-way table in the first, as nearly as can be."""
-    upto = np.cumsum([float(masses[list(group)].sum()) for group in groups])
+    if all(len(group) == 1 for group in groups):
+        upto = np.cumsum(masses[[group[0] for group in groups]].astype(np.float64))
+    else:
+        upto = np.cumsum([float(masses[list(group)].sum()) for group in groups])
     cut = 1 + int(np.argmin(np.abs(upto[:-1] - share * upto[-1]))) if upto[-1] > 0 else len(groups) // 2
     return [_joined(groups[:cut]), _joined(groups[cut:])]
 

@@ -33,6 +33,8 @@ MOST_SETS = 300
 """Of more sets of columns a fixed choice is looked at."""
 MOST_CELLS = 1 << 22
 """Sets of columns with more cells are left out."""
+_AT_ONCE = 1 << 22
+"""How many numbers are held beside the cells, where labels are spread."""
 WORK = 1 << 25
 """How many cells are looked at for each number of columns, where many releases are held against one table."""
 
@@ -253,13 +255,33 @@ def _share(cover: Cover, likely: Floats | None = None) -> Callable[[Floats], Flo
             return np.asarray(counts[to] * shares.reshape(-1, *[1] * (counts.ndim - 1)))
 
         return by_recode
-    labels = np.repeat(np.arange(len(cover)), [len(codes) for codes in cover])
-    bases = np.concatenate(list(cover)).astype(np.int64)
-    weights = 1.0 / np.array([max(1, len(codes)) for codes in cover])
+    return _by_runs(cover)
 
-    def by_cover(counts: Floats) -> Floats:
-        base = np.zeros((int(bases.max()) + 1, *counts.shape[1:]))
-        np.add.at(base, bases, counts[labels] * weights[labels].reshape(-1, *[1] * (counts.ndim - 1)))
-        return base
 
-    return by_cover
+def _by_runs(cover: Sequence[NDArray[np.integer]]) -> Callable[[Floats], Floats]:
+    """The same where labels overlap: what each adds per base code is the sum of the steps up to that code."""
+    codes = np.concatenate([np.sort(one) for one in cover]).astype(np.int64)
+    labels = np.repeat(np.arange(len(cover)), [len(one) for one in cover])
+    size = int(codes.max()) + 1
+    begins = np.diff(codes, prepend=-2) != 1
+    begins[1:] |= labels[1:] != labels[:-1]
+    ends = np.append(begins[1:], True)
+    steps = np.concatenate([codes[begins], codes[ends] + 1])
+    weights = 1.0 / np.maximum(np.bincount(labels), 1)
+    of = np.concatenate([labels[begins], labels[ends]])
+    sizes = np.repeat([1.0, -1.0], len(of) // 2) * weights[of]
+    order = np.argsort(steps, kind="stable")
+    steps, of, sizes = steps[order], of[order], sizes[order]
+
+    def by_runs(counts: Floats) -> Floats:
+        rest = counts.shape[1:]
+        flat = counts.reshape(len(counts), -1)
+        base = np.zeros((size + 1, flat.shape[1]))
+        at_once = max(1, _AT_ONCE // max(1, flat.shape[1]))
+        for start in range(0, len(steps), at_once):
+            part = slice(start, start + at_once)
+            where, firsts = np.unique(steps[part], return_index=True)
+            base[where] += np.add.reduceat(flat[of[part]] * sizes[part, None], firsts)
+        return np.asarray(np.cumsum(base, axis=0, out=base)[:-1].reshape(size, *rest))
+
+    return by_runs

@@ -425,7 +425,7 @@ def value_shares(
 
 def _below_control(shown: Sequence[Fidelity]) -> Iterator[Concern]:
     """Counts of several columns that are further from the truth than what one-way counts alone would say."""
-    for found in shown:
+    for found in shown[1:]:
         if found.score < found.control - _BELOW:
             yield Concern(
                 "below-control",

@@ -1,5 +1,6 @@
 """Scores of counts, against sums written out by hand and against tables whose scores are known."""
 
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,16 @@ from hypothesis import strategies as st
 
 from incrowd.domain import Recode
 from incrowd.histogram import Column, Histogram
-from incrowd.recoding.fidelity import dense, fidelities, fidelity, independent, score, sets_of_columns, spread
+from incrowd.recoding.fidelity import (
+    dense,
+    fidelities,
+    fidelity,
+    independent,
+    score,
+    sets_of_columns,
+    spread,
+    spread_counts,
+)
 
 
 def table(*cells, sizes):
@@ -101,3 +111,37 @@ def test_of_many_sets_a_fixed_choice_is_looked_at():
 
 def test_sets_with_too_many_cells_are_left_out():
     assert list(sets_of_columns(table((0, 0, 1), sizes=(3000, 3000)), 2)) == []
+
+
+def overlapping(rng, labels, size):
+    """Covers that overlap: unions of runs, some of a single value."""
+    covers = [np.flatnonzero(rng.random(size) < share) for share in rng.uniform(0.05, 0.9, labels)]
+    return [codes if len(codes) else np.array([int(rng.integers(size))]) for codes in covers]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_overlapping_labels_are_spread_as_one_record_after_the_other_would_be(seed):
+    rng = np.random.default_rng(seed)
+    covers = {"a": overlapping(rng, 7, 12), "b": overlapping(rng, 4, 5)}
+    counts = rng.integers(0, 50, (7, 4)).astype(float)
+    expected = np.zeros((12, 5))
+    for i, j in np.ndindex(7, 4):
+        expected[np.ix_(covers["a"][i], covers["b"][j])] += counts[i, j] / len(covers["a"][i]) / len(covers["b"][j])
+    found = spread_counts(lambda names: counts, covers)(("a", "b"))
+    assert found == pytest.approx(expected[: found.shape[0], : found.shape[1]], abs=1e-9)
+    assert found.sum() == pytest.approx(counts.sum())
+
+
+def test_wide_labels_take_no_more_memory_than_what_they_are_spread_over():
+    """Of 200 intervals that cover half of 3,000 dates, and 300 cells of other columns: 720 MB, value by value."""
+    covers = {"date": [np.arange(i, i + 1500) for i in range(0, 1500, 7)][:200]}
+    counts = np.ones((200, 300))
+    told = spread_counts(lambda names: counts, covers)
+    tracemalloc.start()
+    try:
+        found = told(("date", "other"))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.sum() == pytest.approx(counts.sum())
+    assert most < 10 * found.nbytes + 100_000_000

@@ -207,6 +207,17 @@ def test_a_release_below_the_control_is_told_to_the_publisher():
     assert found.internal
 
 
+def test_counts_of_one_column_have_no_control_to_be_below():
+    """True counts of each column alone are the truth there: 1000, whatever the release."""
+    rng = np.random.default_rng(5)
+    table = pd.DataFrame({"c": rng.integers(0, 50, 2000).astype(str)})
+    column = f"  c: {{domain: [{', '.join(map(repr, map(str, range(50))))}]}}\n"
+    text = "incrowd: 1\nattributes:\n" + column + "release: {mechanism: pram, rho: 0.3}\n"
+    made = api.release(table, Policy.from_text(text), _source=RandomSource.seeded(1))
+    assert made.insight.finest[0].score < 0.9
+    assert made.insight.warnings == ()
+
+
 def test_an_empty_table_has_lost_nobody_in_particular(people):
     made = api.release(people.head(20), policy(CROWD))
     assert {warning.code for warning in made.warnings} == {"few-people", "nearly-empty"}
