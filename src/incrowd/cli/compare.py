@@ -117,7 +117,7 @@ def _show(console: Console, found: Compared) -> None:
     table.add_column("settings")
     for name in ("Σ|x−y|/records", "per cell", "relative error"):
         table.add_column(name, justify="right")
-    for figure in found.figures:
+    for figure in found.contenders:
         if figure.absolute is None or figure.relative is None or figure.per_cell is None:
             table.add_row(figure.mechanism, as_given(figure.epsilon), safe(figure.refused), "—", "—", "—")
             continue

@@ -87,7 +87,7 @@ class Compared(Showable):
         cells: how many cells they have together.
         delta: the δ of every promise that has one.
         runs: how many runs errors are the medians of.
-        figures: one for each way and ε.
+        contenders: one for each way and ε.
         differences: between the promises, in words.
         units: what the errors are.
     """
@@ -98,7 +98,7 @@ class Compared(Showable):
     cells: int
     delta: float
     runs: int
-    figures: tuple[ComparedFigure, ...]
+    contenders: tuple[ComparedFigure, ...]
     differences: tuple[str, ...]
     units: str = UNITS
 
@@ -106,7 +106,7 @@ class Compared(Showable):
         """The error of each way to publish, by ε."""
         rows = [
             (one.mechanism, one.settings or one.refused or "", as_given(one.epsilon), _error(one.absolute))
-            for one in self.figures
+            for one in self.contenders
         ]
         return Shown(
             f"{self.records:,} records, {self.marginals} counts of one or two of {len(self.columns)} columns",
@@ -173,7 +173,7 @@ def compare(
         cells=workload.cells,
         delta=delta,
         runs=runs,
-        figures=tuple(figures),
+        contenders=tuple(figures),
         differences=(
             *(contender.differs for contender in CONTENDERS if contender.differs),
             *DIFFERENCES,

@@ -17,11 +17,11 @@ _WIDTHS = (10.0, 7.5, 5.3, 3.3, 1.6)
 
 def draw(compared: Compared) -> str:
     """The error of each way of publishing against ε, as an SVG document."""
-    names = list(dict.fromkeys(figure.mechanism for figure in compared.figures))
+    names = list(dict.fromkeys(figure.mechanism for figure in compared.contenders))
     lines: list[Line] = []
     marks: list[Mark] = []
     for name in names:
-        points = [(f.epsilon, f.absolute) for f in compared.figures if f.mechanism == name]
+        points = [(f.epsilon, f.absolute) for f in compared.contenders if f.mechanism == name]
         # Where lines lie on each other, as those do that stand for nothing published, each is a band within the last.
         width = _WIDTHS[len(lines) % len(_WIDTHS)]
         lines.append(Line(name, [x for x, _ in points], [y if y else None for _, y in points], width=width))

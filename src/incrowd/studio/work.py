@@ -213,10 +213,10 @@ def _compare(arguments: dict[str, Any], _: Path, tell: Tell) -> dict[str, Any]:
         "chart": api.draw_compared(found),
         "records": found.records,
         "delta": found.delta,
-        "figures": [
+        "contenders": [
             {"mechanism": one.mechanism, "epsilon": one.epsilon, "settings": one.settings, "absolute": one.absolute,
              "relative": one.relative, "refused": one.refused}
-            for one in found.figures
+            for one in found.contenders
         ],
         "notes": [found.units, *found.differences],
     }  # fmt: skip

@@ -178,7 +178,7 @@ print(json.dumps({
     "failed": [check.name for check in found.checks if not check.holds],
     "estimate": [row.estimate for row in api.estimate(sys.argv[1], by=["sex"]).rows],
     "form": [[field["key"], field["label"]] for field in api.mechanism_forms()["threshold"]["fields"]],
-    "compared": {one.mechanism: one.settings for one in compared.figures}["threshold"],
+    "compared": {one.mechanism: one.settings for one in compared.contenders}["threshold"],
     "readme": "| [`threshold`](docs/limits.md) | a test |" in reference["mechanisms_for_whom"](),
     "planned": json.loads(CliRunner().invoke(command, ["plan", "threshold", "--k", "7", "--json"]).output),
     "studio": "7 people" in plans.solved({"planner": "threshold", "k": "7"}),

@@ -146,7 +146,7 @@ def test_compare(call, policy, tmp_path):
     code, out, _ = call("compare", policy, "--epsilon", "0.5,2", "--runs", 2, "--plot", plot, "--json")
     assert code == 0
     found = json.loads(out)
-    assert len(found["figures"]) == 10
+    assert len(found["contenders"]) == 10
     assert found["records"] == 5000
     assert "published" in found["internal"]
     assert found["differences"]

@@ -47,6 +47,13 @@ def test_crowd_with_a_chosen_mapping(call):
     assert (answer["k"], answer["paper"]["k"]) == (83, 102)
 
 
+def test_crowd_under_a_tree(call):
+    answer = as_json(call("plan", "crowd", "--tree", "--epsilon", 1, "--delta", 1e-6, "--json"))
+    assert {"epsilon", "delta", "k", "beta", "paper", "relation"} <= answer.keys()
+    assert answer["paper"] is None
+    assert answer["k"] > answer["k_without"]
+
+
 def test_crowd_reads_well(call):
     code, out, err = call("plan", "crowd", "--beta", 0.2, "--epsilon", 0.5, "--delta", 1e-6)
     assert (code, err) == (0, "")

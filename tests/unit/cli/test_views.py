@@ -1,9 +1,11 @@
 """Views on the command line: plan, release, estimate, combine."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 POLICY = """
@@ -50,6 +52,12 @@ def test_plan_views(call):
     assert "crowds, k = " in out
 
 
+def test_a_plan_of_views_is_for_epsilon_1_unless_another_is_given(call):
+    code, out, _ = call("plan", "views", "--columns", 3, "--rows", 9000, "--by", "noise", "--json")
+    assert code == 0
+    assert (json.loads(out)["epsilon"], json.loads(out)["delta"]) == (1, 1e-6)
+
+
 def test_a_release_and_what_is_made_of_it(call, written, tmp_path):
     code, out, _ = call("release", written("by: noise"), "-o", tmp_path / "out", "--json")
     assert code == 0
@@ -65,6 +73,12 @@ def test_a_release_and_what_is_made_of_it(call, written, tmp_path):
         assert code == 0
         assert json.loads(out)["rows"] == 300
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
+    code, out, _ = call("combine", tmp_path / "out", "--rows", 300, "--seed", 4, "--json")
+    assert code == 0
+    assert Path(json.loads(out)["output"]) == tmp_path / "out.combined.parquet"
+    assert pq.read_schema(tmp_path / "out.combined.parquet").metadata[b"synthetic"] == b"true"
+    assert call("combine", tmp_path / "out", "--seed", 4)[0] == 2, "it is not written over"
+    assert call("verify", tmp_path / "out")[0] == 0
     code, _, err = call("combine", tmp_path / "out", "-o", tmp_path / "three.txt")
     assert code == 2
     assert "output-format" in err

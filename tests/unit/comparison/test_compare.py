@@ -70,10 +70,10 @@ def test_the_relative_error_is_that_of_the_reports(table):
 
 
 def test_every_way_at_every_epsilon(found):
-    assert [(f.mechanism, f.epsilon) for f in found.figures] == [(c.name, e) for c in CONTENDERS for e in (0.5, 2)]
-    assert all(f.refused is None and f.absolute > 0 and f.absolute_spread >= 0 for f in found.figures)
+    assert [(f.mechanism, f.epsilon) for f in found.contenders] == [(c.name, e) for c in CONTENDERS for e in (0.5, 2)]
+    assert all(f.refused is None and f.absolute > 0 and f.absolute_spread >= 0 for f in found.contenders)
     assert (found.records, found.marginals, found.runs, found.delta) == (20_000, 6, 3, 1e-3)
-    by = {(f.mechanism, f.epsilon): f.absolute for f in found.figures}
+    by = {(f.mechanism, f.epsilon): f.absolute for f in found.contenders}
     for contender in ("randomised records", "noisy counts", "plain sample"):
         assert by[contender, 2] < by[contender, 0.5]
     # The paper's own remark: a noisy histogram has much less noise than a sample.
@@ -143,7 +143,7 @@ def test_what_cannot_be_promised_is_said_and_the_others_go_on(table, monkeypatch
 
     first, *others = CONTENDERS
     monkeypatch.setattr(comparing, "CONTENDERS", (replace(first, settle=refuse), others[-1]))
-    refused, done = comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=1).figures
+    refused, done = comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=1).contenders
     assert (refused.refused, refused.absolute, refused.settings) == ("No.", None, "")
     assert done.absolute > 0
     assert "noisy counts" in draw(comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=1))
@@ -165,7 +165,7 @@ def test_values_that_were_read_off_the_table_are_said_to_be(frame, tmp_path):
 
 
 def test_a_single_run_has_no_spread(table):
-    for figure in comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=1).figures:
+    for figure in comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=1).contenders:
         assert figure.absolute > 0
         assert figure.absolute_spread is figure.relative_spread is None
 
@@ -178,7 +178,7 @@ def test_a_stroke_of_luck_does_not_decide(table, monkeypatch):
     draws = iter([nothing, lucky, nothing])
     way = Contender("lucky", lambda *_: "", lambda *_: ReadyContender("", lambda _: next(draws)))
     monkeypatch.setattr(comparing, "CONTENDERS", (way,))
-    (figure,) = comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=3).figures
+    (figure,) = comparing.compare(table, epsilons=[1.0], delta=1e-3, runs=3).contenders
     assert (figure.absolute, figure.relative) == (1, 1)
     assert figure.absolute_spread > 100
 
@@ -209,7 +209,7 @@ def test_the_picture(found, tmp_path):
 
 
 def test_it_is_plain_json(found):
-    assert json.loads(json.dumps(asdict(found)))["figures"][0]["mechanism"] == "sampled crowd"
+    assert json.loads(json.dumps(asdict(found)))["contenders"][0]["mechanism"] == "sampled crowd"
 
 
 def test_delta_and_levels_are_the_policys(frame):
@@ -231,7 +231,7 @@ def test_delta_and_levels_are_the_policys(frame):
 
 
 def test_lines_that_lie_on_each_other_can_all_be_seen(found):
-    same = replace(found, figures=tuple(replace(figure, absolute=1.0) for figure in found.figures))
+    same = replace(found, contenders=tuple(replace(figure, absolute=1.0) for figure in found.contenders))
     widths = re.findall(r'<path class="curve"[^>]*stroke-width:([\d.]+)', draw(same))
     assert len(widths) == 5
     assert [float(w) for w in widths] == sorted({float(w) for w in widths}, reverse=True)

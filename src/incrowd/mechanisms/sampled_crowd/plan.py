@@ -182,7 +182,7 @@ def _by_the_paper(plan: CrowdPlan) -> str:
 def _tree(plan: TreePlan) -> Planned:
     return Planned(
         plan,
-        asdict(plan),
+        asdict(plan) | {"paper": None, "relation": Relation.ADD_REMOVE.value},
         f"Choose a tree with ρ = {number(plan.rho)}, sample each record with probability {number(plan.beta, 6)}, "
         f"publish crowds of {number(plan.k)} or more",
         (
