@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from incrowd import api
-from incrowd.hierarchy import codings
+from incrowd.domain import Recode
+from incrowd.hierarchy import CodedAttribute, codings
 from incrowd.histogram import Histogram
 from incrowd.mechanisms.base import Publication
 from incrowd.mechanisms.certificate import AnyCertificate
@@ -35,6 +36,7 @@ MECHANISMS = {
     "sampled crowds": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3",
     "sampled crowds, total known": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3",
     "sampled crowds, totals": ("mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, beta: 0.3, totals: {epsilon: 0.1}"),
+    "sampled crowds, levels chosen": "mechanism: sampled_crowd, epsilon: 1, delta: 1e-6, selection_epsilon: 0.2",
     "crowds under a tree": "mechanism: sampled_crowd, epsilon: 2, delta: 1e-6, recoding: tree",
     "views": "mechanism: views, epsilon: 2, delta: 1e-6",
     "views, noisy": "mechanism: views, epsilon: 2, delta: 1e-6, by: noise",
@@ -135,7 +137,7 @@ def drawn(text: str, releases: int) -> Iterator[tuple[Histogram, Callable[..., E
             part = table.with_counts(random.binomial(table.counts, policy.release.beta))
             settings, prepared = mechanism.prepare(settled, part, lambda *_: None)
         made = mechanism.draw(settings, prepared, RandomSource.seeded(number))
-        truth = whole.recode({a.name: a.hierarchy.recode(made.levels[a.name]) for a in coded if a.name in made.levels})
+        truth = whole.recode({a.name: seen(a, made.levels[a.name]) for a in coded if a.name in made.levels})
 
         said = certificate.model_copy(update={"mechanism": made.statement.mechanism})
 
@@ -149,6 +151,12 @@ def drawn(text: str, releases: int) -> Iterator[tuple[Histogram, Callable[..., E
             return mechanism.estimate(said, published, by, options)
 
         yield truth, estimate
+
+
+def seen(coded: CodedAttribute, level: int) -> Recode:
+    """What estimates count a column by that is shown at a level: one of which nothing is shown, by its own values."""
+    shown = coded.hierarchy.recode(level)
+    return shown if len(shown.labels) > 1 else coded.hierarchy.recode(0)
 
 
 def covered(text: str, releases: int, ends: Ends = stated, *, total: bool = False) -> dict[int, tuple[float, float]]:
@@ -189,11 +197,11 @@ def possible(table: str, mechanism: str) -> bool:
 
 
 def policy_of(table: str, mechanism: str) -> str:
-    """A whole policy: local recoding has no levels to fix, and what is rounded is at level 0."""
+    """A whole policy: where levels are found none are fixed, and what is rounded is at level 0."""
     release = f"release: {{{MECHANISMS[mechanism]}}}\n"
     if "rounded" in mechanism:
         table = table.replace("level: 1", "level: 0")
-    if mechanism.endswith(("local", "tree")):
+    if mechanism.endswith(("local", "tree", "chosen")):
         table = "\n".join(
             line.partition(", level:")[0] + "}" if ", level:" in line else line for line in table.splitlines()
         )

@@ -15,6 +15,7 @@ from incrowd.cli._shell import run
 from incrowd.core.errors import ParameterError
 from incrowd.mechanisms.generalization.estimate import left_out_at_most
 from incrowd.policy import Policy
+from incrowd.randomness import RandomSource
 
 HEAD = """
 incrowd: 1
@@ -247,7 +248,7 @@ def test_a_file_is_no_release_and_an_audit_is_named(tmp_path, capsys):
 def test_a_sum_is_estimated_from_a_plain_sample_alone(people, tmp_path, capsys):
     text = HEAD.replace("level: 1", "level: 0").replace("RELEASE", "mechanism: sample, epsilon: 1, delta: 0.3")
     plan = Policy.from_text(text.replace(", ROLE", ""))
-    made = api.release(people, plan, folder=tmp_path / "out")
+    made = api.release(people, plan, folder=tmp_path / "out", _source=RandomSource.seeded(1))
     found = incrowd.estimate(made, "town", sum_of="age")
     rate = made.certificate["mechanism"]["rate"]
     sampled = made.to_pandas()
