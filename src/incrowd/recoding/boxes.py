@@ -96,7 +96,7 @@ class Sets:
         return {}
 
     @cached_property
-    def _cuts(self) -> dict[int, list[tuple[int, int]]]:
+    def _cuts(self) -> dict[int, list[tuple[int, ...]]]:
         return {}
 
     @property
@@ -146,9 +146,12 @@ class Sets:
         halves = _cut(groups, masses)
         return [[groups[largest], _joined(rest)]] + ([halves] if groups[largest] not in halves else [])
 
-    def cuts(self, number: int) -> list[tuple[int, int]]:
-        """The ways to take a set apart in two, of which there are more than a tree offers: at one of several places of
-        a column in order; of other columns, one of the largest groups, or several of them, against the rest."""
+    def cuts(self, number: int) -> list[tuple[int, ...]]:
+        """The ways to take a set apart in all records. In two there are more than a tree offers: at one of several
+        places of a column in order; of other columns, one of the largest groups, or several of them, against the rest.
+        """
+        if number not in self._cuts and not self._in_two:
+            self._cuts[number] = self.ways(number)
         if number not in self._cuts:
             values = self.values[number]
             second = {tuple(sorted(set(values) - set(first))): first for first in self._firsts(values)}

@@ -1,8 +1,9 @@
 """Cuts through a whole table, chosen privately one after the other: each column has one set of labels.
 
-The table begins as one cell, everything. A cut takes a set of one column apart in two, in all records; so after some
-cuts the table is a grid, and a value of a column has the same label wherever it occurs. How many cuts there are is
-public. Which cuts are offered follows from the policy, the noisy one-way tables and the cuts before.
+The table begins as one cell, everything. A cut takes a set of one column apart, in all records: in two, or a node of a
+hierarchy into its children. So after some cuts the table is a grid, and a value of a column has the same label wherever
+it occurs. How many cuts there are is public. Which cuts are offered follows from the policy, the noisy one-way tables
+and the cuts before.
 
 **One cut.** The worth of a grid is U = Σ_cells κ·φ(n): n records share a cell, κ is what its sets tell of them, a whole
 number in proportion to the mean over the columns of (values of the domain − values covered)/(values of the domain − 1),
@@ -87,8 +88,8 @@ class CellCounts(Protocol):
         """For each column: cells, codes and how many records have both."""
         ...
 
-    def part(self, place: int, codes: Integers, cells: Integers, becomes: Integers) -> None:
-        """Records of some cells, if they have one of these codes of a column, are in other cells from now on."""
+    def part(self, place: int, parts: Sequence[Integers], cells: Integers, becomes: Sequence[Integers]) -> None:
+        """Records of some cells are in other cells from now on, for each part of a column's codes in others."""
         ...
 
 
@@ -113,14 +114,15 @@ class GridCells:
                 sums = np.bincount(back, weights=self._counts, minlength=len(found))
             yield found // size, found % size, sums.astype(np.int64)
 
-    def part(self, place: int, codes: Integers, cells: Integers, becomes: Integers) -> None:
-        meant = np.zeros(self._sizes[place], dtype=bool)
-        meant[codes] = True
-        here = np.flatnonzero(meant[self._codes[place]])
-        to = np.arange(self._cells + len(cells))
-        to[cells] = becomes
-        self._cell[here] = to[self._cell[here]]
-        self._cells += len(cells)
+    def part(self, place: int, parts: Sequence[Integers], cells: Integers, becomes: Sequence[Integers]) -> None:
+        part_of = np.full(self._sizes[place], -1, dtype=np.int64)
+        for number, codes in enumerate(parts):
+            part_of[codes] = number
+        here = np.flatnonzero(part_of[self._codes[place]] >= 0)
+        to = np.arange(self._cells)[None].repeat(len(parts), axis=0)
+        to[:, cells] = np.stack(becomes)
+        self._cell[here] = to[part_of[self._codes[place][here]], self._cell[here]]
+        self._cells += len(cells) * len(parts)
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ class _Offer:
 
     place: int
     number: int
-    parts: tuple[int, int]
+    parts: tuple[int, ...]
     gained: int
 
 
@@ -165,7 +167,7 @@ class _Grid:
         for place, (cell, code, count) in enumerate(counted):
             sets, numbers = self.columns[place], sorted(set(self.cells[:, place].tolist()))
             if rows // len(numbers) * (len(numbers) + 1) > MOST_CELLS:
-                continue
+                continue  # whatever it is cut into
             total = np.bincount(cell, weights=count, minlength=rows).astype(np.int64)
             for number in numbers:
                 affected = np.flatnonzero(self.cells[:, place] == number)
@@ -176,12 +178,16 @@ class _Grid:
                 own = kappa[affected] - self.told(place, number)
                 now = int(kappa[affected] @ self.likely(total[affected]))
                 for parts in sets.cuts(number):
-                    second = np.zeros(sets.size, dtype=np.int64)
-                    second[list(sets.values[parts[1]])] = 1
-                    keys = 2 * at[here] + second[code[here]]
-                    n = np.bincount(keys, weights=count[here], minlength=2 * len(affected)).astype(np.int64)
+                    many = len(parts)
+                    if rows // len(numbers) * (len(numbers) + many - 1) > MOST_CELLS:
+                        continue
+                    part_of = np.zeros(sets.size, dtype=np.int64)
+                    for j, part in enumerate(parts):
+                        part_of[list(sets.values[part])] = j
+                    keys = many * at[here] + part_of[code[here]]
+                    n = np.bincount(keys, weights=count[here], minlength=many * len(affected)).astype(np.int64)
                     then = sum(
-                        int((own + self.told(place, part)) @ self.likely(n[j::2])) for j, part in enumerate(parts)
+                        int((own + self.told(place, part)) @ self.likely(n[j::many])) for j, part in enumerate(parts)
                     )
                     yield _Offer(place, number, parts, then - now)
 
@@ -198,16 +204,16 @@ class _Grid:
 
     def take(self, offer: _Offer, table: CellCounts) -> None:
         """Make a cut."""
-        first, second = offer.parts
+        first, *others = offer.parts
         affected = np.flatnonzero(self.cells[:, offer.place] == offer.number)
-        becomes = len(self.cells) + np.arange(len(affected))
-        added = self.cells[affected].copy()
-        added[:, offer.place] = second
+        becomes = len(self.cells) + np.arange(len(others) * len(affected)).reshape(len(others), -1)
+        added = np.tile(self.cells[affected], (len(others), 1))
+        added[:, offer.place] = np.repeat(others, len(affected))
         self.cells[affected, offer.place] = first
         self.cells = np.concatenate([self.cells, added])
         self.cuts.append(Cut(offer.place, offer.number, offer.parts))
-        codes = np.array(self.columns[offer.place].values[second], dtype=np.int64)
-        table.part(offer.place, codes, affected, becomes)
+        codes = [np.array(self.columns[offer.place].values[part], dtype=np.int64) for part in others]
+        table.part(offer.place, codes, affected, list(becomes))
 
     def finished(self) -> Tree:
         """The mapping that is published: the sets numbered anew and named."""

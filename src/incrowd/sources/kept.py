@@ -212,17 +212,20 @@ class KeptBoxes:
         self._names = [f"k{i}" for i in range(len(table.codings))]
         self._moved = False
 
-    def part(self, place: int, codes: Integers, cells: Integers, becomes: Integers) -> None:
-        """Put the cells of some boxes, if they have one of these codes of a column, into other boxes."""
-        self._keeper.put("incrowd_parted", {"parted": codes})
-        self._keeper.put("incrowd_moves", {"at": cells, "becomes": becomes})
+    def part(self, place: int, parts: Sequence[Integers], cells: Integers, becomes: Sequence[Integers]) -> None:
+        """Put the cells of some boxes into other boxes, for each part of a column's codes into others."""
+        numbers = np.repeat(np.arange(len(parts)), [len(codes) for codes in parts])
+        self._keeper.put("incrowd_parted", {"parted": np.concatenate(parts), "number": numbers})
+        numbers = np.repeat(np.arange(len(parts)), len(cells))
+        moves = {"at": np.tile(cells, len(parts)), "part": numbers, "becomes": np.concatenate(becomes)}
+        self._keeper.put("incrowd_moves", moves)
         names = ", ".join(self._names)
         before = _BOXES if self._moved else f"(SELECT {names}, n, 0 AS box FROM {CELLS}) all_cells"
         self._keeper.keep(
             _BOXES,
-            f"SELECT {names}, n, CAST(CASE WHEN parted IS NULL THEN box ELSE becomes END AS INTEGER) AS box "
+            f"SELECT {names}, n, CAST(COALESCE(becomes, box) AS INTEGER) AS box "
             f"FROM (SELECT * FROM {before}) b LEFT JOIN incrowd_parted p ON b.k{place} = p.parted "
-            "LEFT JOIN incrowd_moves m ON b.box = m.at",
+            "LEFT JOIN incrowd_moves m ON b.box = m.at AND p.number = m.part",
         )
         self._moved = True
 

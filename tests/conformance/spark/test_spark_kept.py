@@ -54,6 +54,7 @@ def views_of(spark):
         (", selection_epsilon: 0.2", 300),
         (", recoding: tree", 20),
         (", recoding: tree, splits: binary, flat: true", 20),
+        (", recoding: tree, flat: true", 20),
     ],
 )
 def test_equal_bits_give_equal_releases(spark, people, tmp_path, monkeypatch, more, most):

@@ -10,6 +10,7 @@ import pytest
 from incrowd.domain import Categories, Coding
 from incrowd.hierarchy import CodedAttribute, build
 from incrowd.histogram import Column, Histogram
+from incrowd.policy import Ordinal
 from incrowd.randomness import RandomSource
 from incrowd.recoding import cuts as cuts_module
 from incrowd.recoding.boxes import Sets
@@ -20,12 +21,14 @@ from incrowd.recoding.mapping import read_tree
 TAU = 3
 
 
-def columns_of(table, *, ordered=True):
+def columns_of(table, *, ordered=True, splits="binary"):
+    """By `hierarchy`, twelve values fall apart into four groups of three, and fewer into themselves."""
     found = []
     for column in table.columns:
         coding = Coding(column.name, Categories(column.labels))
-        attribute = CodedAttribute(column.name, coding, build(None, coding))
-        found.append(Sets(attribute, "binary", ordered, np.ones(len(column.labels))))
+        groups = Ordinal(ordinal=(3,)) if splits == "hierarchy" and len(column.labels) == 12 else None
+        attribute = CodedAttribute(column.name, coding, build(groups, coding))
+        found.append(Sets(attribute, splits, ordered and splits == "binary", np.ones(len(column.labels))))
     return found
 
 
@@ -57,17 +60,17 @@ class Script:
         return chosen
 
 
-def made(table, cutting, draws, *, ordered=True):
-    columns = columns_of(table, ordered=ordered)
+def made(table, cutting, draws, *, ordered=True, splits="binary"):
+    columns = columns_of(table, ordered=ordered, splits=splits)
     return cut(GridCells(table, columns), columns, cutting, draws)
 
 
-def law(table, cutting):
+def law(table, cutting, splits="binary"):
     """The probability of every sequence of choices."""
     found, script = {}, []
     while True:
         draws = Script(script)
-        tree, _ = made(table, cutting, draws)
+        tree, _ = made(table, cutting, draws, splits=splits)
         taken = [script[i] if i < len(script) else 0 for i in range(len(draws.sizes))]
         found[tree.to_bytes(), tuple(taken)] = draws.probability
         while taken and taken[-1] + 1 == draws.sizes[len(taken) - 1]:
@@ -90,11 +93,12 @@ def worst(one, other, rho):
 NEIGHBOURS = ([2, 0, 1, 3, 0, 5], [2, 0, 1, 2, 0, 5])
 
 
-def test_all_cuts_together_cost_no_more_than_they_are_charged():
+@pytest.mark.parametrize(("splits", "laws"), [("binary", 20), ("hierarchy", 4)])
+def test_all_cuts_together_cost_no_more_than_they_are_charged(splits, laws):
     cutting = cutting_for(3)
     assert cutting.cost <= cutting.budget
-    one, other = (law(table_of(counts), cutting) for counts in NEIGHBOURS)
-    assert len(one) > 20
+    one, other = (law(table_of(counts), cutting, splits) for counts in NEIGHBOURS)
+    assert len(one) > laws
     assert sum(one.values()) == pytest.approx(1)
     assert 0.5 < worst(one, other, cutting.cost / 2**64) <= 1.0
 
@@ -111,7 +115,7 @@ def reaching(factor, monkeypatch):
     monkeypatch.setattr(cuts_module._Grid, "reach", lambda *given: max(1, int(honest(*given) * factor)))
 
 
-def furthest():
+def furthest(splits="binary"):
     """How far choices move apart with one record more, over all small tables, in parts of what they are charged for."""
     cutting, largest = cutting_for(2), 0.0
     for counts in itertools.product((1, 3), repeat=6):
@@ -120,15 +124,16 @@ def furthest():
             more[place] += 1
             draws = [Script([first]), Script([first])]
             for table, script in zip((counts, more), draws, strict=True):
-                made(table_of(table), cutting, script)
+                made(table_of(table), cutting, script, splits=splits)
             for before, after in zip(draws[0].asked, draws[1].asked, strict=True):
                 moved = after - before
                 largest = max(largest, float(moved.max() - moved.min()))
     return largest / float(cutting.exponent)
 
 
-def test_worths_move_within_the_range_that_is_charged():
-    assert 0.5 < furthest() <= 1.0
+@pytest.mark.parametrize("splits", ["binary", "hierarchy"])
+def test_worths_move_within_the_range_that_is_charged(splits):
+    assert 0.5 < furthest(splits) <= 1.0
 
 
 def test_a_range_that_is_too_small_is_found(monkeypatch):
@@ -161,14 +166,15 @@ def worth(tree, table, threshold):
     return found
 
 
-def test_gains_are_those_of_the_definition():
+@pytest.mark.parametrize("splits", ["binary", "hierarchy"])
+def test_gains_are_those_of_the_definition(splits):
     """Of the second cut: what is offered, against the worth of the grid that it makes, computed from the table."""
     table, cutting = table_of([4, 1, 0, 7, 2, 2]), cutting_for(2)
-    before = worth(made(table, cutting_for(1), Script([0]))[0], table, TAU)
+    before = worth(made(table, cutting_for(1), Script([0]), splits=splits)[0], table, TAU)
     seen = Script([0])
-    made(table, cutting, seen)
+    made(table, cutting, seen, splits=splits)
     exponents = seen.asked[1]
-    worths = [worth(made(table, cutting, Script([0, i]))[0], table, TAU) for i in range(len(exponents))]
+    worths = [worth(made(table, cutting, Script([0, i]), splits=splits)[0], table, TAU) for i in range(len(exponents))]
     gains = np.array(worths) - before
     assert abs(gains).max() > 0.5
     scale = exponents[np.argmax(abs(gains))] / gains[np.argmax(abs(gains))]
@@ -183,10 +189,19 @@ def survey(rows=4000, seed=5):
     return Histogram.of(columns)
 
 
-@pytest.mark.parametrize("ordered", [True, False])
-def test_each_value_has_one_label(ordered):
+def test_a_node_falls_apart_into_its_children():
+    tree, _ = made(survey(), cutting_for(12, 0.3, 3), Noisy(RandomSource.seeded(1)), splits="hierarchy")
+    [column] = [c for c in tree.columns if c.name == "a"]
+    threes = {tuple(range(i, i + 3)) for i in range(0, 12, 3)}
+    assert threes <= set(column.sets) <= threes | {tuple(range(12))} | {(i,) for i in range(12)}
+    assert any(len(cut.parts) == 4 for cut in tree.cuts)
+
+
+@pytest.mark.parametrize(("ordered", "splits"), [(True, "binary"), (False, "binary"), (False, "hierarchy")])
+def test_each_value_has_one_label(ordered, splits):
     table = survey()
-    tree, records = made(table, cutting_for(12, 0.3, 3), Noisy(RandomSource.seeded(1)), ordered=ordered)
+    draws = Noisy(RandomSource.seeded(1))
+    tree, records = made(table, cutting_for(12, 0.3, 3), draws, ordered=ordered, splits=splits)
     assert len(tree.leaves) > 20
     assert read_tree(tree.to_bytes()).to_bytes() == tree.to_bytes()  # boxes are disjoint and cover everything
     for place, column in enumerate(tree.columns):
@@ -206,10 +221,11 @@ def test_the_same_bits_give_the_same_cuts():
     assert files[0] == files[1] != files[2]
 
 
-def test_a_grid_has_no_more_cells_than_it_may(monkeypatch):
+@pytest.mark.parametrize("splits", ["binary", "hierarchy"])
+def test_a_grid_has_no_more_cells_than_it_may(splits, monkeypatch):
     monkeypatch.setattr(cuts_module, "MOST_CELLS", 12)
-    tree, _ = made(survey(), cutting_for(12, 0.3, 3), Noisy(RandomSource.seeded(1)))
-    assert 6 < len(tree.leaves) <= 12
+    tree, _ = made(survey(), cutting_for(12, 0.3, 3), Noisy(RandomSource.seeded(1)), splits=splits)
+    assert 3 < len(tree.leaves) <= 12
 
 
 def test_the_exponent_is_the_largest_that_the_budget_bears():

@@ -83,6 +83,7 @@ CHOSEN = [
     ", recoding: tree",
     ", recoding: tree, splits: binary",
     ", recoding: tree, splits: binary, flat: true",
+    ", recoding: tree, flat: true",
     ", recoding: tree, score: queries",
 ]
 

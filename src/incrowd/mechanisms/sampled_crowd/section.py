@@ -259,7 +259,5 @@ class SampledCrowd(ReleaseSection):
         if self.mapping is not None:
             yield here, "is about a choice, but the 'mapping' is given"
             return
-        if self.splits != "binary":
-            yield here, "cuts in two: set 'splits: binary'; 'recoding: lattice' has the hierarchies' own levels"
         if self.score != "information":
             yield here, "has cuts chosen by information alone; leave 'score' out"

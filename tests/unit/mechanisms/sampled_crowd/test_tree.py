@@ -175,6 +175,20 @@ def test_a_flat_release_has_one_label_for_each_value(flat, tmp_path):
     assert read_release(tmp_path / "again")[0].labels == certificate.labels
 
 
+def test_a_flat_release_may_keep_to_the_hierarchies(tmp_path):
+    made(tmp_path / "out", ", flat: true")
+    assert [c.name for c in api.verify(tmp_path / "out").checks if not c.holds] == [VOID]
+    certificate, published = read_release(tmp_path / "out")
+    tree, _ = tree_of(published.beside)
+    assert tree.cuts
+    levels = api.policy_levels(policy(", flat: true"))
+    for column in tree.columns:
+        known = {label for level in levels[column.name] for label in level.labels}
+        assert set(certificate.labels[column.name]) <= known
+    rows = api.estimate(tmp_path / "out", ["sex"]).rows
+    assert all(row.low <= row.estimate <= row.high for row in rows)
+
+
 def test_what_others_could_forge_in_a_flat_release_is_found(flat, released):
     certificate, published = read_release(flat)
 
@@ -303,8 +317,7 @@ def test_one_way_tables_keep_no_noise_of_values_that_nobody_has():
         (", crowd_of_interest: 50", "size that beta and k want"),
         (", choice_rho: 0.1, mapping: x.json", "the 'mapping' is given"),
         (", flat: true, splits: binary, mapping: x.json", "the 'mapping' is given"),
-        (", flat: true", "set 'splits: binary'"),
-        (", flat: true, splits: binary, score: queries", "leave 'score' out"),
+        (", flat: true, score: queries", "leave 'score' out"),
     ],
 )
 def test_what_does_not_go_together_is_refused(more, words):

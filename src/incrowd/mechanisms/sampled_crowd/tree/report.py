@@ -116,10 +116,11 @@ def _grid(tree: Tree, shown: Histogram, how: str) -> list[Content]:
             left += width
         rows.append([label(column.name), number(len(sets)), number(len(column.base))])
     cuts = count(len(tree.cuts or ()), "cut", "cuts")
+    apart = "apart in two" if all(len(cut.parts) == 2 for cut in tree.cuts or ()) else "apart"
     return [
         paragraph(
             f"Each column has one set of labels: the mapping is made of {cuts}, each of which takes a set of one "
-            f"column apart in two, in all records. That gives {number(len(tree.leaves))} boxes. {how}"
+            f"column {apart}, in all records. That gives {number(len(tree.leaves))} boxes. {how}"
         ),
         figure(
             icicle("The labels of each column", blocks, [c.name for c in tree.columns]),
