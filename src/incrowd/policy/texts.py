@@ -45,7 +45,9 @@ class Problem(NamedTuple):
 
     def __str__(self) -> str:
         where = [f"line {self.line}"] if self.line else []
-        return f"{', '.join([*where, self.path] if self.path else where)}: {self.text}".removeprefix(": ")
+        return f"{', '.join([*where, self.path] if self.path else where)}: {self.text}".removeprefix(": ").removesuffix(
+            ": "
+        )
 
 
 @dataclass(frozen=True)

@@ -106,6 +106,9 @@ class Verdict:
         """The lines, one below the other."""
         return "\n".join(self.lines)
 
+    def __str__(self) -> str:
+        return self.text
+
 
 @dataclass(frozen=True)
 class ValueShare:
@@ -166,12 +169,14 @@ class PublicView:
         records: how many are published; None if there is no table.
         columns: each of them.
         mechanism: how it was made.
+        flat: whether columns were cut as a whole, and have no levels.
     """
 
     policy: Policy
     records: int | None
     columns: tuple[ColumnVerdict, ...]
     mechanism: AnyMechanism
+    flat: bool = False
 
     @property
     def in_use(self) -> str:
@@ -193,11 +198,16 @@ def in_brief(warnings: Sequence[Concern]) -> tuple[Concern, ...]:
 def _hidden(seen: PublicView) -> Iterator[Concern]:
     for column in seen.columns:
         if column.hidden:
+            instead = (
+                f"give it more weight (importance: {{{column.name}: 3}})"
+                if seen.flat
+                else "fix its level below the top"
+            )
             yield Concern(
                 "hidden",
                 column.name,
                 f"All values of {column.name} look alike. Leave the column out (role: drop), so that the others can be "
-                "finer, or fix its level below the top.",
+                f"finer, or {instead}.",
             )
 
 
@@ -261,7 +271,7 @@ def verdict(
     flat = tree is not None and tree.cuts is not None
     tops = {} if tree is None else {c.name: c.labels[0] for c in tree.columns}
     columns = tuple(_column(published, name, levels, mechanism, tops, flat=flat) for name in published.names)
-    seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism)
+    seen = PublicView(policy, published.total if has_table else None, columns if has_table else (), mechanism, flat)
     lines = _lines(seen) if has_table else (f"{count(len(columns), 'column', 'columns')}. {seen.in_use}",)
     warnings = [replace(concern, internal=False) for find in FINDINGS for concern in find(seen)]
     return Verdict(lines, seen.columns, tuple(warnings))
@@ -341,7 +351,8 @@ def before_publishing(
     whole: Counted = table if isinstance(table, Histogram) else table.whole
     for mark in policy.unconfirmed:
         name = mark.path.split(".")[1] if mark.path.startswith("attributes.") else None
-        text = f"{mark.path or 'The policy'} was read off the data ({mark.text}). Confirm it, then remove the mark."
+        said = f" ({mark.text})" if mark.text else ""
+        text = f"{mark.path or 'The policy'} was read off the data{said}. Confirm it, then remove the mark."
         yield Concern(UNCONFIRMED, name, text)
     for name in policy.published if not mechanism.weights else ():
         if says_weight(words_of(name)) or may_weigh(words_of(name)):

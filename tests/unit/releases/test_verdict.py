@@ -57,6 +57,7 @@ def codes(warnings):
 def test_every_mechanism_has_a_verdict_on_top_of_both_reports(people, name, tmp_path):
     made = api.release(people, policy(RELEASES[name]), folder=tmp_path / "out")
     assert len(made.verdict.lines) == 3
+    assert str(made.verdict) == "\n".join(made.verdict.lines)
     assert {column.name for column in made.verdict.columns} == {"town", "age", "flag"}
     assert b"What it is good for" in made.report
     assert b"What it is good for" in made.internal["report.html"]
@@ -115,6 +116,9 @@ def test_parts_that_nobody_confirmed_are_one_warning_for_a_reader(people):
     lines = ["  mechanism: sampled_crowd", "  epsilon: 1 # CONFIRM really?", "  delta: 1e-6 # CONFIRM", "  beta: 0.4"]
     made = api.release(people, Policy.from_text("\n".join([text.rstrip(), *lines])), rehearse=True)
     assert sum(warning.code == "unconfirmed" for warning in made.warnings) == 2
+    assert [w.text for w in made.warnings if w.code == "unconfirmed"][1].startswith(
+        "release.delta was read off the data. "
+    )
     assert repr(made).count("read off the data") == 1
     assert made.internal["report.html"].count(b"read off the data") == 1
     assert made.insight.headline in repr(made)

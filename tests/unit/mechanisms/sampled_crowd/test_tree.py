@@ -189,6 +189,13 @@ def test_a_flat_release_may_keep_to_the_hierarchies(tmp_path):
     assert all(row.low <= row.estimate <= row.high for row in rows)
 
 
+def test_a_column_that_a_flat_tree_hides_has_no_level_to_be_fixed():
+    found = api.release(people(rows=300), policy(", flat: true"), _source=RandomSource.seeded(1)).verdict.warnings
+    hidden = [one for one in found if one.code == "hidden"]
+    assert hidden
+    assert all("importance: {" in one.text and "level" not in one.text for one in hidden)
+
+
 def test_what_others_could_forge_in_a_flat_release_is_found(flat, released):
     certificate, published = read_release(flat)
 
