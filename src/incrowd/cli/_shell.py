@@ -132,7 +132,7 @@ def run(command: click.Command, arguments: list[str]) -> int:
 def _outcome(command: click.Command, arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
-        result = command.main(arguments, prog_name="incrowd", standalone_mode=False)
+        result = _carried_out(command, arguments)
     except IncrowdError as error:
         report_error(error.to_dict(), as_json=as_json)
         return error.exit_code
@@ -175,6 +175,24 @@ def _outcome(command: click.Command, arguments: list[str]) -> int:
         report_error(bug, as_json=as_json)
         return BUG
     return result if isinstance(result, int) else DONE
+
+
+def _carried_out(command: click.Command, arguments: list[str]) -> Any:
+    """What a command returns. If a signal came, it is why the command ended, whatever a library made of it: DuckDB
+    raises an error of its own where a handler has raised something else.
+    """
+    _came.clear()
+    try:
+        return command.main(arguments, prog_name="incrowd", standalone_mode=False)
+    except (OutputLostError, click.Abort):
+        raise
+    except Exception as error:
+        if not _came:
+            raise
+        stopped = Stopped(_came[0])
+        for note in notes_of(error):
+            stopped.add_note(note)
+        raise stopped from None
 
 
 def _lacking_memory(error: Exception) -> IncrowdError | None:
@@ -250,15 +268,19 @@ class Stopped(KeyboardInterrupt):
         self.signal = number
 
 
+_came: list[int] = []  # signals that came while a command ran
+
+
 def stop_on_signals() -> None:
     """Let the signals by which a system ends a program end a command properly; those that are ignored stay so."""
 
     def stop(number: int, _frame: object) -> None:
+        _came.append(number)
         raise Stopped(number)
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGTERM", "SIGHUP", "SIGINT"):
         number = getattr(signal, name, None)
-        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+        if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, stop)
 
 
