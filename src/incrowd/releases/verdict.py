@@ -8,7 +8,7 @@ function in `FINDINGS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -150,10 +150,14 @@ class Insight:
         """The scores in a sentence; empty if there are none."""
         if not self.finest:
             return ""
-        levels = f"{_scores(self.shown)} at the published levels, " if self.shown != self.finest else ""
+        told = {"at the finest values": self.finest}
+        if self.shown != self.finest:
+            told = {"at the published levels": self.shown} | told
+        scores = " and ".join(f"{_listed_scores(part.score for part in at)} {where}" for where, at in told.items())
+        control = " and ".join(_listed_scores(part.control for part in at) for at in told.values())
         return (
-            f"Counts of {_sizes(self.finest)} score, of 1000: {levels}{_scores(self.finest)} at the finest values. In "
-            "brackets: what the counts of each column alone would score, taken as independent."
+            f"How right counts of {_sizes(self.finest)} are, of 1000: {scores}. True counts of each column alone, "
+            f"taken as independent, would reach {control}."
         )
 
 
@@ -315,7 +319,7 @@ def _lines(seen: PublicView) -> tuple[str, ...]:
     if not seen.records:
         return ("Nothing could be published: the table is empty.",)
     telling = [column.name for column in seen.columns if column.occurring > 1]
-    idle = len(seen.columns) - len(telling)
+    idle = len(seen.columns) - len(telling) if seen.records > 1 else 0
     first = count(seen.records, *seen.mechanism.records_called)
     first += f"; {_listed(telling)} tell{'s' if len(telling) == 1 else ''} them apart" if telling else ""
     if idle:
@@ -329,7 +333,7 @@ def _values_in_words(columns: Sequence[ColumnVerdict]) -> Iterator[str]:
     if lost:
         values, occurring = sum(column.values for column in level), sum(column.occurring for column in level)
         names = _listed([f"{column.name} ({len(column.gone):,})" for column in lost])
-        yield f"{occurring:,} of {values:,} values that could be shown occur; others are missing of {names}."
+        yield f"{occurring:,} of {values:,} values that could be shown occur; absent are values of {names}."
     elif level:
         yield "Every value that could be shown occurs."
     if len(level) < len(columns):
@@ -474,13 +478,12 @@ def _quoted(value: str | None) -> str:
 
 
 def _sizes(found: Sequence[Fidelity]) -> str:
-    words = ["one column", "two", "three"][: len(found)]
-    return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else words[0]
+    words = ["one", "two", "three"][: len(found)]
+    return f"{', '.join(words[:-1])} and {words[-1]} columns" if len(words) > 1 else "one column"
 
 
-def _scores(found: Sequence[Fidelity]) -> str:
-    control = ", ".join(f"{per_mille(part.control)}" for part in found)
-    return f"{', '.join(f'{per_mille(part.score)}' for part in found)} ({control})"
+def _listed_scores(scores: Iterable[float]) -> str:
+    return ", ".join(map(per_mille, scores))
 
 
 # --- on top of the reports --------------------------------------------------------------------------------------------

@@ -204,28 +204,36 @@ def level_in_words(level: int, labels: int) -> str:
     return "as it is" if level == 0 else "all values alike" if labels == 1 else f"grouped into {labels:,} values"
 
 
-def looks(published: Histogram, shown: Callable[[str], str], note: str) -> list[Content]:
+def levels_in_words(shown: Sequence[str]) -> str:
+    """How several columns are shown, each as `level_in_words` says."""
+    return "as they are" if len(shown) > 1 and set(shown) == {"as it is"} else ", ".join(shown)
+
+
+def looks(
+    published: Histogram, shown: Callable[[str], str], note: str, called: tuple[str, str] = ("crowd", "crowds")
+) -> list[Content]:
     """What a table with at least one record looks like.
 
     Args:
         published: the table.
         shown: how a column is shown, in a few words.
         note: what to keep in mind about values that do not occur.
+        called: what records that share all values are, one and several.
     """
+    many = called[1]
     sizes = crowd_sizes(
-        "Sizes of crowds",
-        f"Half of the crowds have {number(int(np.median(published.counts)))} records or fewer; the largest has "
+        f"Sizes of {many}",
+        f"Half of the {many} have {number(int(np.median(published.counts)))} records or fewer; the largest has "
         f"{number(int(published.counts.max()))}.",
         published.counts,
+        called=many,
     )
     return [
-        paragraph(
-            f"{count(published.total, 'record', 'records')} in {count(len(published), 'crowd', 'crowds')}. {note}"
-        ),
+        paragraph(f"{count(published.total, 'record', 'records')} in {count(len(published), *called)}. {note}"),
         column_cards(published, shown),
-        heading("The crowds"),
+        heading(f"The {many}"),
         sizes,
-        _largest(published),
+        _largest(published, many),
     ]
 
 
@@ -248,7 +256,7 @@ def cards(charts: Iterable[Content]) -> Html:
     return tag("div", charts, class_="cards")
 
 
-def _largest(published: Histogram) -> Html:
+def _largest(published: Histogram, called: str) -> Html:
     rows = [
         [
             number(int(published.counts[i])),
@@ -257,7 +265,7 @@ def _largest(published: Histogram) -> Html:
         ]
         for i in largest(published.counts, _CROWDS)
     ]
-    caption = f"The {len(rows)} largest crowds" if len(published) > len(rows) else "All crowds, largest first"
+    caption = f"The {len(rows)} largest {called}" if len(published) > len(rows) else f"All {called}, largest first"
     return table(caption, ["records", "share", *map(label, published.names)], rows, numbers=(0, 1))
 
 

@@ -143,7 +143,8 @@ def test_scores_at_the_published_levels_and_at_the_finest(people):
     assert inside.finest[0].score < 1  # ages are spread evenly within twenty years
     assert inside.finest[0].control == 1
     assert all(error == pytest.approx(0) for error in inside.errors.values())
-    assert "1000, 1000, 1000 (1000, " in inside.headline
+    assert "columns are, of 1000: 1000, 1000, 1000 at the published levels and 9" in inside.headline
+    assert inside.headline.endswith(", would reach 1000, 998, 993 and 1000, 991, 973.")
 
 
 def test_a_release_that_tells_more_scores_higher(people):

@@ -481,8 +481,9 @@ def concerns(settings: PramSettled, table: Counted) -> Iterator[Concern]:
         yield Concern(
             "weak-promise",
             None,
-            f"Somebody who looks for a person's record finds it with a probability of up to 1/k = "
-            f"{number(1 / settled.promise.k, 2)}. Choose a smaller rho, or a k, until 1/k is what you can answer for.",
+            "Somebody who looks for a person's record finds it with a probability of up to 1/k = "
+            f"{number_up(1 / settled.promise.k, 3)}. Choose a smaller rho, or a k, until 1/k is what you can answer "
+            "for.",
         )
     if settled.blocks and all(_error(block, expected) > 1 for block in settled.blocks):
         yield Concern(

@@ -206,7 +206,7 @@ def _looks(settled: SampleSettled, published: Histogram, statement: SampleStatem
         return level_in_words(statement.mechanism.levels[name], len(published[name].labels))
 
     note = "A value that is shown as never occurring may be absent from the data, or was not drawn."
-    return looks(published, shown, note)
+    return looks(published, shown, note, ("combination", "combinations"))
 
 
 def _use(terms: Terms, statement: SampleStatement, published: Histogram, output: str, of: str) -> Use:

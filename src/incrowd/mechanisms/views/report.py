@@ -23,7 +23,15 @@ from incrowd.mechanisms.views.state import read_views
 from incrowd.mechanisms.views.view import View
 from incrowd.policy import Policy
 from incrowd.reports.bars import before_and_after, distribution
-from incrowd.reports.frame import ERRORS_GIVE_AWAY, Use, cards, internal_page, level_in_words, public_page
+from incrowd.reports.frame import (
+    ERRORS_GIVE_AWAY,
+    Use,
+    cards,
+    internal_page,
+    level_in_words,
+    levels_in_words,
+    public_page,
+)
 from incrowd.reports.page import (
     Content,
     Fact,
@@ -48,12 +56,13 @@ def public_report(
     """The report that is published beside the views."""
     plan, labels = settings.plan, {c.name: c.labels for c in published.table.columns}
     views = read_views(statement.mechanism, labels, published.beside)
+    files = [view.file for view in statement.mechanism.views]
     facts = [
         Fact("columns", number(len(labels)), "in all"),
         Fact("views", number(len(views)), f"of which {plan.singles} are one-way tables"),
         Fact("ε", number(plan.epsilon), f"how much {settings.persons.one} can matter"),
         Fact("δ", number(plan.delta), "a probability on top of that"),
-        *_step_facts(plan.view if plan.views else plan.single),
+        *_step_facts(plan),
         *([] if plan.rate == 1 else [Fact("β", number(plan.rate), "the rate at which people came into the table")]),
     ]
     lead = (
@@ -72,7 +81,7 @@ def public_report(
         facts,
         data=[
             PageSection("columns", "The columns one by one", tuple(_singles(settings, views))),
-            PageSection("views", "Which columns are carried together", tuple(_carried(settings, labels, views))),
+            PageSection("views", "Which columns are carried together", tuple(_carried(settings, labels, views, files))),
         ],
         promise=[paragraph(statement.promise.in_words)],
         use=_use(settings, views),
@@ -83,14 +92,19 @@ def public_report(
     )
 
 
-def _step_facts(step: Step) -> list[Fact]:
+def _step_facts(plan: ViewsPlan) -> list[Fact]:
+    step = plan.view if plan.views else plan.single
     if isinstance(step, CrowdStep):
         return [
             Fact("k", number(step.k), "the smallest crowd of a view"),
             Fact("β", number(step.beta), "the sampling rate of a view"),
         ]
     kind = "Gaussian" if isinstance(step, NoiseStep) else "Laplace"
-    return [Fact("σ", number(step.deviation), f"standard deviation of each count, {kind}")]
+    single = plan.single if plan.singles else step
+    if isinstance(single, CrowdStep) or single.deviation == step.deviation:
+        return [Fact("σ", number(step.deviation), f"standard deviation of each count, {kind}")]
+    one = f"{number(single.deviation)} of one column"
+    return [Fact("σ", number(step.deviation), f"standard deviation of counts of several columns, {kind}; {one}")]
 
 
 def _why(settings: ViewsSettled) -> list[Content]:
@@ -138,7 +152,7 @@ def _left_out(labels: Mapping[str, Sequence[str | None]], views: Sequence[View])
 
 
 def _carried(
-    settings: ViewsSettled, labels: Mapping[str, Sequence[str | None]], views: Sequence[View]
+    settings: ViewsSettled, labels: Mapping[str, Sequence[str | None]], views: Sequence[View], files: Sequence[str]
 ) -> list[Content]:
     names = list(labels)
     graph = carried_graph("Columns that a view carries together", names, [view.columns for view in views])
@@ -163,16 +177,21 @@ def _carried(
     rows = [
         [
             label(" × ".join(view.columns)),
-            ", ".join(
-                level_in_words(level, len(recode.labels))
-                for level, recode in zip(view.levels, view.recodes, strict=True)
+            levels_in_words(
+                [
+                    level_in_words(level, len(recode.labels))
+                    for level, recode in zip(view.levels, view.recodes, strict=True)
+                ]
             ),
             number(view.counts.size),
             number(int((view.counts != 0).sum()) if isinstance(view.step, CrowdStep) else view.counts.size),
         ]
         for view in views
     ]
-    return [*parts, table("The views", ["columns", "how they are shown", "cells", "cells shown"], rows, numbers=(2, 3))]
+    heads = ["columns", "how they are shown", "cells", "cells shown"]
+    if any(file != f"views/{'.'.join(view.columns)}.parquet" for file, view in zip(files, views, strict=True)):
+        heads, rows = [*heads, "file"], [[*row, file] for row, file in zip(rows, files, strict=True)]
+    return [*parts, table("The views", heads, rows, numbers=(2, 3))]
 
 
 def _components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[list[str]]:

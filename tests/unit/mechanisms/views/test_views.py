@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import math
+import re
 import shutil
 from dataclasses import replace
 
@@ -219,6 +220,24 @@ def test_a_folder_has_views_and_a_synthetic_table_that_says_so(people, tmp_path)
     view = pq.read_table(tmp_path / "out" / "views" / "sex.parquet").to_pandas()
     assert list(view.columns) == ["sex", "count", "standard_deviation"]
     assert view["count"].sum() == pytest.approx(len(people), rel=0.2)
+
+
+def test_a_report_says_the_noise_of_both_kinds_of_tables_and_which_file_is_which(people, tmp_path):
+    made = api.release(people, policy("epsilon: 1, delta: 1e-5, by: noise"), folder=tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    one, several = (math.sqrt(made.certificate["mechanism"][step]["variance"]) for step in ("single", "view"))
+    assert one != several
+    assert re.search(
+        rf">{several:.4g}<.*of counts of several columns, Gaussian; {one:.4g} of one column", page, re.DOTALL
+    )
+    assert "standard deviation of each count" not in page
+    assert "as they are" in page
+    assert "as it is, as it is" not in page
+    assert "views/" not in page
+    text = f"{ATTRIBUTES}release: {{mechanism: views, epsilon: 1, delta: 1e-5, by: noise}}\n"
+    spaced = Policy.from_text(text.replace("home:", "where home is:"))
+    api.release(people.rename(columns={"home": "where home is"}), spaced, folder=tmp_path / "spaced")
+    assert "views/001.parquet" in (tmp_path / "spaced" / "report.html").read_text(encoding="utf-8")
 
 
 def test_views_alone_have_no_table(people, tmp_path):
