@@ -276,7 +276,11 @@ def _with_codes(column: ColumnProfile, read: Conventions, labelled: dict[str, st
     codes = labelled | {code: label_for(code) for code in found}
     if not codes:
         return guess(column, read)
-    proposed = guess(leave_out(column, found), read)
+    rest = leave_out(column, found)
+    proposed = guess(rest, read)
+    if proposed.role == "drop" and guess(column, read).role != "drop":
+        # Numbers beside a code that many share are amounts, even if no two records have the same.
+        proposed = guess(rest, read, amounts=True)
     domain = next((line.value for line in proposed.lines if line.key == "domain"), None)
     if proposed.role == "drop" or proposed.type not in ("integer", "number") or not isinstance(domain, dict):
         return _with_labels(guess(column, read), labelled)

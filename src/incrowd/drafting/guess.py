@@ -116,14 +116,20 @@ class _Values:
     taken: Iterable[str] = ()  # names that the bucket for others cannot have
 
 
-def guess(column: ColumnProfile, read: Conventions) -> ColumnDraft:
-    """A proposal for a column of a table that is read so."""
+def guess(column: ColumnProfile, read: Conventions, *, amounts: bool = False) -> ColumnDraft:
+    """A proposal for a column of a table that is read so.
+
+    Args:
+        column: what is in it.
+        read: how the table is read.
+        amounts: whether its numbers are known to be amounts, and name nobody.
+    """
     if not 0 < len(column.name) <= LONGEST_NAME:
         return ColumnDraft(column.name, "text", "drop", "its name is empty, or too long to stand in a policy")
     words = column_names.words_of(column.name)
     shape = _shape(column, words) if column.present else "text"
     said = shape if shape in ("boolean", "integer", "number", "date") else "text"
-    reason = _reason_to_drop(column, shape, words)
+    reason = _reason_to_drop(column, shape, words, amounts=amounts)
     if reason:
         return ColumnDraft(column.name, said, "drop", reason)
     unclear = read.unclear.get(column.name)
@@ -204,7 +210,7 @@ def _one_length(column: ColumnProfile) -> int | None:
     return lengths.pop() if len(lengths) == 1 and not column.blanks else None
 
 
-def _reason_to_drop(column: ColumnProfile, shape: str, words: frozenset[str]) -> str:
+def _reason_to_drop(column: ColumnProfile, shape: str, words: frozenset[str], *, amounts: bool) -> str:
     """Why a column should not be published, whatever its values are."""
     alike = column.present >= _FEW_RECORDS and column.distinct >= _NEARLY_ALL * column.present
     if column.kind == "other":
@@ -218,9 +224,11 @@ def _reason_to_drop(column: ColumnProfile, shape: str, words: frozenset[str]) ->
     counting = shape in ("text", "mark", "digits", "integer")
     if column_names.says_number(words) and counting and (alike or column.distinct > _NUMBERED):
         return "its name says that it numbers people or names them"
-    usual = any(
-        column_names.says(topic, words) for topic in (*ranges.USUAL, "year", "zip")
-    ) or column_names.says_quantity(words)
+    usual = (
+        amounts
+        or any(column_names.says(topic, words) for topic in (*ranges.USUAL, "year", "zip"))
+        or column_names.says_quantity(words)
+    )
     if alike and counting and not (usual and shape in ("integer", "digits")):
         return "nearly every record has a value of its own"
     return ""

@@ -66,6 +66,15 @@ def test_codes_among_numbers(codes, expected):
     assert any(mark.path.endswith("codes") for mark in policy.unconfirmed)
 
 
+def test_numbers_that_all_differ_are_amounts_beside_a_code():
+    """And name records without one: nobody is numbered -9 a hundred times."""
+    made, policy, _ = drafted(x=[97 * i % 30_011 for i in range(900)] + [-9] * 100)
+    assert [column.role for column in made.columns] == ["quasi"]
+    assert policy.attributes["x"].codes == {"-9": "code -9"}
+    without = draft(pa.table({"x": [97 * i % 30_011 for i in range(900)], "y": ["north", "south", "east"] * 300}))
+    assert [column.role for column in without.columns] == ["drop", "quasi"]
+
+
 @pytest.mark.parametrize(
     "values",
     [
