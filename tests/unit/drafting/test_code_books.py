@@ -67,8 +67,8 @@ def test_codes_among_numbers(codes, expected):
 
 
 def test_numbers_that_all_differ_are_amounts_beside_a_code():
-    """And name records without one: nobody is numbered -9 a hundred times."""
-    made, policy, _ = drafted(x=[97 * i % 30_011 for i in range(900)] + [-9] * 100)
+    """And name records without one: nobody is numbered -9 two hundred times."""
+    made, policy, _ = drafted(x=[97 * i % 30_011 for i in range(900)] + [-9] * 200)
     assert [column.role for column in made.columns] == ["quasi"]
     assert policy.attributes["x"].codes == {"-9": "code -9"}
     without = draft(pa.table({"x": [97 * i % 30_011 for i in range(900)], "y": ["north", "south", "east"] * 300}))
