@@ -131,10 +131,12 @@ def test_all_at_once_decide_as_each_by_the_definition(kind, counts, data):
 @EVERY
 @settings(deadline=None, max_examples=15)
 @given(tables(), st.sampled_from([0.3, 0.5, 1.5, 3]))
-def test_in_small_blocks_too(kind, counts, limit):
+def test_in_small_blocks_and_many_at_once_too(kind, counts, limit):
     requirement = KINDS[kind](limit, counts.shape[1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_groups, "_BLOCK_CELLS", 7)
+        assert requirement.failing(counts).tolist() == as_defined(requirement, counts)
+        patch.setattr(_groups, "_FEW", 0)
         assert requirement.failing(counts).tolist() == as_defined(requirement, counts)
 
 

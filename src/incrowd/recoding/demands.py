@@ -31,6 +31,9 @@ Cells = tuple[Codes, Codes, Codes]
 MOST_CELLS = 1 << 26
 """Groups times sensitive values that are counted at once: half a gigabyte."""
 
+_SPARSE = 4
+"""Groups that are left out are counted with the others, unless the table has so many times as many places as cells."""
+
 Shown = Mapping[str, Column]
 """Columns of a table at the levels of a node."""
 
@@ -229,7 +232,9 @@ def _looked_at(demand: Demand, table: Histogram) -> Flags:
     return flags
 
 
-def suppress(demands: Sequence[tuple[Requirement, NDArray[np.integer]]], most: int | None = None) -> Flags | None:
+def suppress(
+    demands: Sequence[tuple[Requirement, NDArray[np.integer]]], most: int | None = None, sizes: Codes | None = None
+) -> Flags | None:
     """Which groups are left out so that all requirements hold for the rest; None if it takes more than `most` records.
 
     Groups that fail are left out; then those that fail a requirement about the whole in what is left, again and again
@@ -239,14 +244,16 @@ def suppress(demands: Sequence[tuple[Requirement, NDArray[np.integer]]], most: i
     Args:
         demands: requirements, each with the same groups' counts by the values that it is about.
         most: how many records may be left out.
+        sizes: records by group, if they are known.
     """
-    sizes = np.asarray(demands[0][1]).sum(axis=1, dtype=np.int64)
+    if sizes is None:
+        sizes = np.asarray(demands[0][1]).sum(axis=1, dtype=np.int64)
     out = np.zeros(len(sizes), dtype=np.bool_)
     once = [demand for demand in demands if not demand[0].about_whole]
     again = [demand for demand in demands if demand[0].about_whole]
     asked = once or again
     while asked:
-        left = np.flatnonzero((sizes > 0) & ~out)
+        left = ((sizes > 0) & ~out).nonzero()[0]
         if not len(left):
             break
         fails = np.zeros(len(left), dtype=np.bool_)
@@ -273,12 +280,14 @@ def least_lost(requirement: Requirement, cells: Codes, sizes: Codes, whole: Floa
         sizes: records by group.
         whole: the largest share that each value can have of what is published.
     """
-    kept = sizes.astype(np.float64)
+    kept, records = sizes.astype(np.float64), cells.astype(np.float64)
     for shares, more, kind in requirement.bounds(sizes[:, None], whole):
-        there = cells if kind is None else cells @ np.eye(len(shares), dtype=np.int64)[kind]
-        for _ in range(3):
-            over = there > shares * kept[:, None]
-            slope, rest = ((shares * over).sum(axis=1) + more) * (1 + 1e-9), (there * ~over).sum(axis=1)
+        there = records if kind is None else records @ np.eye(len(shares))[kind]
+        for _ in range(2):
+            over = (there > shares * kept[:, None]).astype(np.float64)
+            slope = over @ shares if shares.ndim == 1 else np.einsum("gs,gs->g", over, shares)
+            slope = (slope + more) * (1 + 1e-9)
+            rest = sizes - np.einsum("gs,gs->g", over, there)
             np.minimum(kept, rest / np.maximum(1 - slope, 1e-9), out=kept, where=slope < 1)
     return np.maximum(np.ceil(sizes - kept * (1 + 1e-9) - 1e-6), 0).astype(np.int64)
 
@@ -359,12 +368,16 @@ class Demands:
         requirement = demand.requirement
         return (requirement.survives_any_merge and not demand.knowing) or (self.room == 0 and requirement.monotone)
 
-    def surely_left_out(self, sizes: Codes, cells: Callable[[], Cells], room: int) -> LeftOut | None:
-        """The same of groups that will be split: which are lost however they are; None if no split satisfies."""
+    def lost_for_good(self, sizes: Codes, cells: Callable[[], Cells], room: int) -> LeftOut | None:
+        """The same of groups that will be split: which are lost however they are; None if that is too much."""
+        return self._left_out(sizes, cells, room, self._pruning, [])
+
+    def surely_left_out(self, sizes: Codes, cells: Callable[[], Cells], room: int) -> tuple[LeftOut | None, bool]:
+        """The same; None also if their parts, however they are split, lose too much; and whether that was looked at."""
         # Where it seldom helps, it is tried now and then only.
         self._asked += 1
         worth = 8 * self._helped >= self._bounded - 32 or self._asked % 8 == 0
-        return self._left_out(sizes, cells, room, self._pruning, self._bounding if worth else [])
+        return self._left_out(sizes, cells, room, self._pruning, self._bounding if worth else []), worth
 
     def _left_out(
         self,
@@ -382,24 +395,17 @@ class Demands:
         bounding = [(demand, place) for demand, place in bounding if len(sizes) * self._sizes[place] <= MOST_CELLS]
         if not values and not bounding:
             return out, lost
-        left = np.flatnonzero(~out)
-        group, counts, combination = cells()
-        if small:
-            inside = ~out.take(group)
-            group = (np.cumsum(~out) - 1).take(group[inside])
-            counts, combination = counts[inside], combination[inside]
-        tables = {
-            place: self._table(len(left), (group, counts, combination), place) for _, place in (*values, *bounding)
-        }
+        left = (~out).nonzero()[0]
+        kept, there, places = sizes.take(left), cells(), {place for _, place in (*values, *bounding)}
+        tables = {place: self._table(len(sizes), left, there, place) for place in places}
         if values:
-            more = suppress([(requirement, tables[place]) for requirement, place in values], room - lost)
+            more = suppress([(requirement, tables[place]) for requirement, place in values], room - lost, kept)
             if more is None or more.all():
                 return None
             out[left[more]] = True
             lost = int(sizes[out].sum())
         if bounding:
-            there = sizes[left]
-            least = [least_lost(demand, tables[place], there, self._most[place]) for demand, place in bounding]
+            least = [least_lost(demand, tables[place], kept, self._most[place]) for demand, place in bounding]
             self._bounded += 1
             if lost + int((np.max(least, axis=0) * ~out[left]).sum()) > room:
                 self._helped += 1
@@ -411,7 +417,7 @@ class Demands:
         if int(sizes.min()) < self.k:
             return False
         for requirement, place in self._values:
-            table = self._table(len(sizes), cells(), place)
+            table = self._table(len(sizes), np.arange(len(sizes)), cells(), place)
             if requirement.about_whole:
                 others = self._whole[place] - table.sum(axis=0)
                 table = np.concatenate((table, others[None, :]))
@@ -419,10 +425,19 @@ class Demands:
                 return False
         return True
 
-    def _table(self, groups: int, cells: Cells, place: int) -> Codes:
-        """Records by group and value of one sensitive column."""
+    def _table(self, groups: int, left: Codes, cells: Cells, place: int) -> Codes:
+        """Records by group and value of one sensitive column, of the groups that are left."""
         group, counts, combination = cells
-        return _tabulated(groups, group, counts, self._codes[place].take(combination), self._sizes[place])
+        size = self._sizes[place]
+        if len(left) < groups and groups * size > min(_SPARSE * len(group), MOST_CELLS):
+            number = np.full(groups, -1, dtype=np.int64)
+            number[left] = np.arange(len(left))
+            group = number.take(group)
+            inside = (group >= 0).nonzero()[0]
+            group, counts, combination = group.take(inside), counts.take(inside), combination.take(inside)
+            groups = len(left)
+        table = _tabulated(groups, group, counts, self._codes[place].take(combination), size)
+        return table if groups == len(left) else table.take(left, axis=0)
 
     def ends(self, cells: int) -> Codes:
         """The combination of each cell; where none is asked about, all are the same."""

@@ -17,16 +17,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from incrowd.recoding.demands import Cells
+from incrowd.recoding.demands import Cells, LeftOut
 from incrowd.recoding.lattice import Codes, Fold, Node, starts, totals
 from incrowd.recoding.measures import Cost, Hope
 from incrowd.recoding.neighbours import Cells as NodeCells
 from incrowd.recoding.task import Best
+
+# No node of a branch satisfies; how much it loses however it is split has been looked at, and is not too much. Groups
+# that are merged lose no more than their parts, so the latter holds at coarser levels of the last column, too.
+_UNBOUNDED, _EMPTY = 1, 2
 
 
 class OutOfTime(Exception):  # noqa: N818 - no error: what was found so far stands
@@ -61,6 +66,7 @@ class _Branch:
     """
 
     levels: Node
+    number: int  # these levels, written as one number
     group: Codes
     suffix: Codes
     counts: Codes
@@ -94,6 +100,11 @@ class Descent:
         for levels in reversed(self._hopes):
             self._behind.insert(0, _both(self._behind[0], levels[0]))
         self.examined = 0
+        # What was found out of the branches at each depth, for those who descend again.
+        self._known = [
+            np.zeros((prod(h + 1 for h in self.heights[:depth]), height + 1), dtype=np.uint8)
+            for depth, height in enumerate(self.heights)
+        ]
 
     def node(self, levels: Node) -> Node:
         """Levels in the table's order of columns."""
@@ -108,7 +119,7 @@ class Descent:
         nothing = np.zeros(len(cells), dtype=np.int64)
         total, nobody = self.fold.total, np.zeros(1, dtype=np.int64)
         cost = self.cost.of(nobody + total, nobody, 0) if self.cost.additive else -np.inf
-        everything = _Branch((), nothing, np.arange(len(cells)), cells, nobody, 0, total, cost, -np.inf)
+        everything = _Branch((), 0, nothing, np.arange(len(cells)), cells, nobody, 0, total, cost, -np.inf)
         try:
             self._descend(everything, judge, deadline, progress, (0.0, 1.0))
         except OutOfTime:
@@ -138,12 +149,14 @@ class Descent:
             least = child.least(self._behind[len(child.levels)])
             if not judge.skips(child.levels) and not judge.hopeless(least):
                 self._descend(child, judge, deadline, progress, (begins, span[1] / (height + 1)))
+        depth = len(branch.levels)
+        if depth and (self._known[depth][branch.number] == _EMPTY).all():
+            self._known[depth - 1].flat[branch.number] = _EMPTY
 
     def _children(self, branch: _Branch, judge: Judge) -> Iterator[_Branch]:
         """The branches with one more level, finest first; where all levels are chosen, the judge is told instead."""
         fold, depth = self.fold, len(branch.levels)
-        last = depth == len(self.order) - 1
-        ask = self.demands.left_out if last else self.demands.surely_left_out
+        last, known = depth == len(self.order) - 1, self._known[depth][branch.number]
         code = fold.heads[depth].take(branch.suffix)
         first = starts(branch.group * len(fold.weights[depth][0]) + code)
         at = first.nonzero()[0]
@@ -161,11 +174,12 @@ class Descent:
                     sizes, parent, code = totals(sizes, at), parent.take(at), code.take(at)
                     cells.went_on(first.cumsum() - 1)
             levels = (*branch.levels, level)
-            if judge.skips(levels):
+            if judge.skips(levels) or known[level] == _EMPTY:
                 continue
             self.examined += 1
-            found = ask(sizes, cells.with_ends, self.demands.room - branch.dropped)
+            found = self._lost(branch, level, sizes, cells.with_ends)
             if found is None:
+                known[level] = _EMPTY
                 continue
             out, lost = found
             worth = branch.weights.take(parent)
@@ -187,7 +201,19 @@ class Descent:
             merged = cells.merged(len(sizes), stays)
             bound = self.cost.above_cells(merged[2], dropped)
             if not judge.hopeless(bound):
-                yield _Branch(levels, *merged, worth, dropped, left, cost, bound)
+                yield _Branch(levels, branch.number * len(known) + level, *merged, worth, dropped, left, cost, bound)
+
+    def _lost(self, branch: _Branch, level: int, sizes: Codes, cells: Callable[[], Cells]) -> LeftOut | None:
+        """Which groups are lost at a level of the next column; None if no node that begins so satisfies."""
+        room, known = self.demands.room - branch.dropped, self._known[len(branch.levels)][branch.number]
+        if len(branch.levels) == len(self.order) - 1:
+            return self.demands.left_out(sizes, cells, room)
+        if known[level] == _UNBOUNDED:
+            return self.demands.lost_for_good(sizes, cells, room)
+        found, bounded = self.demands.surely_left_out(sizes, cells, room)
+        if found is not None and bounded:
+            np.maximum(known[level:], _UNBOUNDED, out=known[level:])
+        return found
 
     def _found_apart(self, levels: Node, judge: Judge) -> None:
         """A node that keeps all plain demands, if it keeps the others as well, which look at the table itself."""

@@ -28,6 +28,7 @@ Flags = npt.NDArray[np.bool_]
 SCORE_ERROR = 16 * EPSILON_MACHINE
 _BLOCK_CELLS = 1 << 20
 _EXACT_IN_FLOAT = 1 << 53
+_FEW = 64  # so many are told apart faster one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +187,12 @@ def _alike(marked: Flags, evidence: tuple[Integers, ...]) -> list[tuple[int, int
     They come in the order in which they first occur.
     """
     row, column = marked.nonzero()
-    keys = [column, *(np.broadcast_to(numbers, marked.shape)[row, column] for numbers in evidence)]
+    keys = [column, *(numbers[row, column if numbers.shape[1] > 1 else 0] for numbers in evidence)]
+    if len(row) <= _FEW:
+        found: dict[Clue, list[int]] = {}
+        for one, *key in zip(row.tolist(), *(key.tolist() for key in keys), strict=True):
+            found.setdefault(tuple(key), []).append(one)
+        return [(rows[0], key[0], key[1:], np.array(rows)) for key, rows in found.items()]
     places = keys
     if math.prod(int(key.max()) + 1 for key in keys) >= 1 << 62:
         places = [np.unique(key, return_inverse=True)[1] for key in keys]  # as few as a block has cells

@@ -54,6 +54,7 @@ from incrowd.core.numbers import as_given
 from incrowd.theory._groups import (
     SCORE_ERROR,
     Clue,
+    Flags,
     Floats,
     GroupTable,
     Integers,
@@ -226,12 +227,20 @@ class Statements:
 
     def hits(self, cells: Integers, sizes: Integers) -> Integers:
         """n(q,φ): records of each group that satisfy each predicate."""
-        if all(len(side) == 1 for _, side in self.sides):
-            found = cells[:, [side[0] for _, side in self.sides]]
-        else:
+        if self._single is None:
             found = np.stack([cells[:, side].sum(axis=1) for _, side in self.sides], axis=1)
-        negated = np.array([flip for flip, _ in self.sides])
-        return np.where(negated, sizes - found, found) if negated.any() else found
+        else:
+            found = cells if self._single == tuple(range(self.size)) else cells[:, self._single]
+        return np.where(self._negated, sizes - found, found) if self._negated.any() else found
+
+    @cached_property
+    def _single(self) -> tuple[int, ...] | None:
+        """The value that each predicate is about, if each is about one."""
+        return tuple(side[0] for _, side in self.sides) if all(len(side) == 1 for _, side in self.sides) else None
+
+    @cached_property
+    def _negated(self) -> Flags:
+        return np.array([flip for flip, _ in self.sides])
 
     def weigh(self, weights: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """What the values of each predicate weigh together."""
@@ -280,15 +289,24 @@ class Outlook:
     def ratios(self, hits: Integers, sizes: Integers, known: int) -> Floats:
         """The belief ratio of every group and predicate, to within `SCORE_ERROR`."""
         inside, outside = self._floats
-        total = self.revises * (sizes - 1) + float(self.total)
-        rest = sizes - hits
-        doubt = self.revises * rest + outside
+        there, size = hits.astype(np.float64), sizes.astype(np.float64)
+        others, strangers = size - there, size - known
+        total = self.revises * (size - 1) + float(self.total)
+        doubt = others + outside if self.revises else np.broadcast_to(outside, others.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = hits * total / ((sizes - known) * (self.revises * (hits - 1) + inside))
-            loss = (sizes - known) * doubt / (total * (rest - known))
-        ratio = np.maximum(np.maximum(gain, loss), 1.0)
-        ratio = np.where(rest > known, ratio, np.where(doubt > 0, np.inf, 1.0))
-        return np.where(hits > 0, ratio, 1.0)
+            ratio = there * total
+            below = there - 1 if self.revises else np.zeros(there.shape)
+            below += inside
+            below *= strangers
+            ratio /= below
+            np.multiply(others - known if known else others, total, out=below)
+            np.maximum(ratio, np.divide(doubt * strangers, below, out=below), out=ratio)
+        np.maximum(ratio, 1.0, out=ratio)
+        cornered: Flags = others <= known
+        if cornered.any():
+            ratio[cornered] = np.where(doubt[cornered] > 0, np.inf, 1.0)
+        np.copyto(ratio, 1.0, where=there == 0)
+        return ratio
 
     @cached_property
     def _floats(self) -> tuple[Floats, Floats]:

@@ -422,14 +422,15 @@ class BetaLikeness(Requirement):
 
     def fails(self, table: GroupTable) -> Flags:
         """By the quotients q/p, each with its own limit."""
-        whole = table.totals
-        scores, caps = ratio_scores(table, whole), gain_caps(whole)
-        limits = np.full(table.values, float(1 + self.high))
-        if self.enhanced:
-            limits = np.where(caps > 1, np.minimum(limits, caps), limits)
+        whole, most = table.totals, float(1 + self.high)
+        scores = ratio_scores(table, whole)
+        if not self.enhanced:
+            return scores.beyond(most, lambda at, clue: self._allows(scores.exact(at, clue)))
+        caps = gain_caps(whole)
+        limits = np.where(caps > 1, np.minimum(most, caps), most)
         return scores.beyond(limits, lambda at, clue: self._allows(scores.exact(at, clue), caps[at]))
 
-    def _allows(self, ratio: Fraction | None, cap: float) -> bool:
+    def _allows(self, ratio: Fraction | None, cap: float = math.inf) -> bool:
         return ratio is not None and ratio - 1 <= self.high and not (self.enhanced and beyond_cap(ratio, cap))
 
     def bounds(self, sizes: Integers, whole: Floats) -> list[Bound]:  # noqa: ARG002

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Literal
 
@@ -36,24 +37,31 @@ def transport_sets(distance: Distance, size: int) -> tuple[Callable[[Integers], 
         if distance == "ordered":
             return lambda cells: np.cumsum(cells, axis=1)[:, :-1], max(size - 1, 1)
         raise ParameterError("The distance must be 'equal', 'ordered' or the levels of a tree.", code="parameter-type")
-    levels = [np.arange(size), *(np.asarray(level) for level in distance)]
-    if len(levels) < 2 or any(level.shape != (size,) for level in levels):
+    levels = [np.asarray(level) for level in distance]
+    if not levels or any(level.shape != (size,) for level in levels):
         raise _bad_tree(f"must give, at each level, a code for each of the {size} columns")
-    for low, high in pairwise(level.tolist() for level in levels):
+    return _subtrees(tuple(tuple(level.tolist()) for level in levels)), 2 * len(levels)
+
+
+@lru_cache(maxsize=8)
+def _subtrees(levels: tuple[tuple[int | str, ...], ...]) -> Callable[[Integers], Integers]:
+    """How to sum counts over the subtrees at each height below the root; made once for many tables."""
+    for low, high in pairwise(levels):
         if len(set(zip(low, high, strict=True))) > len(set(low)):
             raise _bad_tree("has a node with two parents: its levels are not nested")
-    if len(set(levels[-1].tolist())) > 1:
+    if len(set(levels[-1])) > 1:
         raise _bad_tree("has no root: the last level must have the same code for every column")
-    orders = [np.argsort(level, kind="stable") for level in levels[:-1]]
-    starts = [np.unique(level[order], return_index=True)[1] for level, order in zip(levels, orders, strict=False)]
+    inner = [np.asarray(level) for level in levels[:-1]]
+    orders = [np.argsort(level, kind="stable") for level in inner]
+    starts = [np.unique(level[order], return_index=True)[1] for level, order in zip(inner, orders, strict=True)]
 
     def sets(cells: Integers) -> Integers:
         by_level = [
             np.add.reduceat(cells[:, order], start, axis=1) for order, start in zip(orders, starts, strict=True)
         ]
-        return np.concatenate(by_level, axis=1)
+        return np.concatenate([cells, *by_level], axis=1)
 
-    return sets, 2 * (len(levels) - 1)
+    return sets
 
 
 def cost(distance: Distance, surplus: Sequence[Fraction]) -> Fraction:

@@ -16,11 +16,15 @@ from incrowd.domain import Recode
 from incrowd.hierarchy import Hierarchy
 from incrowd.histogram import Column, Histogram
 from incrowd.mechanisms.generalization.section import MINIMISED
+from incrowd.recoding import demands as demands_module
 from incrowd.recoding import search as module
 from incrowd.recoding import utility
 from incrowd.recoding.demands import Demand
+from incrowd.recoding.descent import _EMPTY as EMPTY
+from incrowd.recoding.descent import Cheapest, Descent, Minimal
 from incrowd.recoding.measures import MEASURES
 from incrowd.recoding.search import generalize, search
+from incrowd.recoding.task import Best, Task
 from incrowd.recoding.utility import Comparison
 from incrowd.theory.adversaries import Adversary
 from incrowd.theory.requirements import (
@@ -128,6 +132,7 @@ CASES = {
     "recursive": [(RecursiveDiversity(Fraction(3), 2), too_skewed, (3,))],
     "k and share": [(KAnonymity(2), too_small, (2,)), (LargestShare(0.6), too_frequent, (Fraction(3, 5),))],
     "closeness": [(TCloseness(0.3), too_far, (Fraction(3, 10),))],
+    "k and closeness": [(KAnonymity(2), too_small, (2,)), (TCloseness(0.4), too_far, (Fraction(2, 5),))],
     "share and closeness": [
         (TCloseness(0.4), too_far, (Fraction(2, 5),)),
         (LargestShare(0.7), too_frequent, (Fraction(7, 10),)),
@@ -252,6 +257,40 @@ def test_optimum_and_minimal_nodes(case, suppression, table):
         for node, cost in costs.items():
             assert found.every.costs[node] == pytest.approx(cost, rel=1e-8, abs=1e-8)
         assert np.isnan(found.every.costs[~found.every.satisfies]).all()
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("suppression", [0.0, 0.3])
+@settings(deadline=None, max_examples=12)
+@given(tables())
+def test_what_one_descent_found_out_helps_the_next(case, suppression, table):
+    """Branches that were found empty are, and whoever descends again finds what one finds who knows nothing."""
+    trees, rows = table
+    counted, by_name = histogram(trees, rows)
+    task = Task(counted, by_name, demands(case), "loss", suppression, 60)
+    best = Best(task)
+    descent, fresh = Descent(task.cells, task.cost), Descent(task.cells, task.cost)
+    descent.run(Cheapest(best, descent), math.inf)
+    before = descent.examined
+    satisfying = brute_force(trees, rows, case, suppression)
+    for depth, known in enumerate(descent._known):
+        for number, level in np.argwhere(known == EMPTY).tolist():
+            prefix = np.unravel_index(number, [h + 1 for h in descent.heights[:depth]]) if depth else ()
+            begins = dict(zip(descent.order, (*prefix, level), strict=False))
+            assert not any(all(node[i] == at for i, at in begins.items()) for node in satisfying)
+    again, anew = Minimal(best, descent), Minimal(Best(task), fresh)
+    descent.run(again, math.inf)
+    fresh.run(anew, math.inf)
+    assert sorted(again.nodes) == sorted(anew.nodes)
+    assert descent.examined - before <= fresh.examined
+
+
+@pytest.mark.parametrize("case", ["k and share", "k and closeness"])
+@settings(deadline=None, max_examples=20)
+@given(tables(), st.sampled_from([0, 1000]))
+def test_groups_that_are_left_out_may_be_counted_or_not(case, table, sparse):
+    with patch.object(demands_module, "_SPARSE", sparse):
+        check(*table, case, 0.3, "loss", minimal=True)
 
 
 @pytest.mark.parametrize("measure", MINIMISED)
