@@ -14,7 +14,8 @@ from pathlib import Path
 
 from incrowd.core.errors import InputError
 from incrowd.domain import Categories, Coding, Value
-from incrowd.drafting.codes import SCALE, label_for, leave_out
+from incrowd.drafting.codes import label_for, leave_out
+from incrowd.drafting.conventions import SCALE
 from incrowd.drafting.guess import ColumnDraft, DraftLine, bucket
 from incrowd.drafting.oddities import INTEGER, NUMERIC
 from incrowd.hierarchy import HierarchyTable, build, load

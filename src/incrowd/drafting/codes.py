@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
-from incrowd.drafting.conventions import without
+from incrowd.drafting.conventions import ENOUGH, MOST_WORDS, SCALE, without, words_among
 from incrowd.drafting.oddities import INTEGER, NUMERIC, sentinel_value
-from incrowd.sources.profile import ColumnProfile, writing_of
+from incrowd.sources.profile import ColumnProfile
 
-_MOST_CODES = 8
-_LONGEST = 40  # letters of a word that is a code
-SCALE = 12  # with no more numbers than this, all may be codes, and are listed
 _NEARLY_ALL = 0.9
-_ENOUGH = 100  # records that hold numbers
 _ABOVE = (9, 99, 999, 9999, 99999)
 _BEFORE = (1, 2, 3, 11, 22)  # a 98, 97, 96, 88 or 77 beside a 99
 _BELOW = {-1, -2, -3, -4, -5, -6, -7, -8, -9, *(-d * n for d in (11, 111, 1111) for n in (6, 7, 8, 9)), -96, -97, -98}
@@ -31,13 +27,13 @@ def found_codes(column: ColumnProfile, known: Collection[str]) -> list[str]:
         column: what is in it.
         known: texts that mean that a value is missing.
     """
-    words = [text for text, _ in column.common if _is_word(text) and text not in known]
-    if len(words) > _MOST_CODES or column.written("digits"):
+    words = [text for text, _ in words_among(column) if text not in known]
+    if len(words) > MOST_WORDS or column.written("digits"):
         return []
     rest = leave_out(column, words)
     numbers = rest.written(*NUMERIC)
     values = sum(way.values for name, way in rest.writings.items() if name in NUMERIC)
-    if numbers < max(_ENOUGH, _NEARLY_ALL * rest.present) or values <= SCALE:
+    if numbers < max(ENOUGH, _NEARLY_ALL * rest.present) or values <= SCALE:
         return []
     return [*words, *_below(rest), *_above(rest)]
 
@@ -54,10 +50,6 @@ def label_for(code: str) -> str:
     return f"code {code}" if INTEGER.fullmatch(code) else code
 
 
-def _is_word(text: str) -> bool:
-    return writing_of(text) in ("text", "mark", "flag") and 0 < len(text.strip()) <= _LONGEST
-
-
 def _below(column: ColumnProfile) -> list[str]:
     shared = {float(text): text for text, _ in column.common if INTEGER.fullmatch(text)}
     below = [number for number, _ in column.numbers if number < 0]
@@ -69,7 +61,7 @@ def _below(column: ColumnProfile) -> list[str]:
 def _above(column: ColumnProfile) -> list[str]:
     found: list[str] = []
     wanted: Collection[int] = _ABOVE
-    while (text := sentinel_value(column, wanted)) is not None and len(found) < _MOST_CODES:
+    while (text := sentinel_value(column, wanted)) is not None and len(found) < MOST_WORDS:
         found.append(text)
         top = int(float(found[0]))
         wanted = [top - less for less in _BEFORE if top > _ABOVE[0]]

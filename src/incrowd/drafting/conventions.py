@@ -28,6 +28,10 @@ _WITH = {".": ("integer", "number"), ",": ("comma",)}  # how numbers are written
 _MOSTLY = 0.5  # of the records must hold numbers for a word among them to stand for none
 _NEARLY = 0.9  # of the records must hold numbers for a column to be read as numbers
 _GROUPED = 0.95  # of the signs must have three digits behind them to be taken for thousands; of decimals, nine in ten
+MOST_WORDS = 8  # different ones, among numbers
+SCALE = 12  # with no more numbers than this, all may be codes, and are listed
+ENOUGH = 100  # records that hold numbers
+_LONGEST_WORD = 40  # letters
 _EXACT = 1000  # numbers below are known exactly if they are whole, others to three digits
 
 
@@ -228,7 +232,7 @@ def _with_points(column: ColumnProfile) -> ColumnProfile:
     commas = column.writings.get("comma")
     if column.kind != "text" or commas is None or column.comma_ends is None or _has_points(column):
         return column
-    if column.written(*_NUMERIC) < _NEARLY * column.present:
+    if column.written(*_NUMERIC) < _NEARLY * (column.present - _in_words(column)):
         return column
     numbers = dict(column.numbers)
     for number, records in column.commas:
@@ -243,6 +247,22 @@ def _with_points(column: ColumnProfile) -> ColumnProfile:
         commas=(),
         comma_ends=None,
     )
+
+
+def _in_words(column: ColumnProfile) -> int:
+    """How many records hold a word that may be a code among numbers: not applicable, say."""
+    words = words_among(column)
+    values = sum(way.values for name, way in column.writings.items() if name in _NUMERIC)
+    enough = column.written(*_NUMERIC) >= ENOUGH and values > SCALE and len(words) <= MOST_WORDS
+    return sum(records for _, records in words) if enough else 0
+
+
+def words_among(column: ColumnProfile) -> list[tuple[str, int]]:
+    """The short words that many records of a column hold, with the number of these."""
+    ways = ("text", "mark", "flag")
+    return [
+        (text, n) for text, n in column.common if writing_of(text) in ways and 0 < len(text.strip()) <= _LONGEST_WORD
+    ]
 
 
 def _with_point(text: str) -> str:

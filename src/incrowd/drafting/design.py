@@ -24,7 +24,9 @@ _AGREE = 0.98  # of the households with several records are of one mind about a 
 _TESTED = 12  # columns
 _LONG = 6  # signs of a number, on average, that has more decimals than anybody asks for
 _MANY = 50  # different weights, at the least
-_SHORTEST, _LEAST = 12, 30  # letters of a key at most; records at the least
+_SHORT, _LONGEST = 12, 64  # letters of a key at most, and of one whose values are all as long
+_LEAST = 30  # records
+_UNEVEN = 10  # times the average: no household or person has more records
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ def recognise(source: Source, columns: Sequence[ColumnProfile]) -> Design:
         tested = [c for c in columns if 2 * c.distinct < column.distinct and _is_telling(c)][:_TESTED]
         asked = list(dict.fromkeys([*(c.name for c in tested), *(c.name for c in may_weigh if c is not column)]))
         agreeing = _agreeing(source, columns, column.name, asked)
-        if _is_dense(column) or any(c.name in agreeing for c in tested):
+        if (_is_rare(column) and _is_dense(column)) or any(c.name in agreeing for c in tested):
             keys[column.name] = column.present / column.distinct
             constant |= agreeing
     weights = {}
@@ -73,11 +75,19 @@ def _may_number(column: ColumnProfile) -> bool:
     shared = column.present / max(column.distinct, 1)
     if column.present < _LEAST or not whole or not _SEVERAL <= shared <= _LARGEST:
         return False
+    shortest = min(writing.lengths[0] for writing in column.writings.values())
     longest = max(writing.lengths[1] for writing in column.writings.values())
-    rare = not column.counted or column.rare_records >= _RARE * column.present
+    fits = longest <= (_LONGEST if shortest == longest else _SHORT)
+    most = max((records for _, records in column.common), default=0)
     words = column_names.words_of(column.name)
     usual = any(column_names.says(topic, words) for topic in column_names.TOPICS) or column_names.says_quantity(words)
-    return longest <= _SHORTEST and rare and column.distinct >= COMMON and not usual
+    even = _is_rare(column) or most <= _UNEVEN * shared
+    return fits and even and column.distinct >= COMMON and not usual
+
+
+def _is_rare(column: ColumnProfile) -> bool:
+    """Whether nearly all records hold a value that few share."""
+    return not column.counted or column.rare_records >= _RARE * column.present
 
 
 def _is_dense(column: ColumnProfile) -> bool:

@@ -20,6 +20,9 @@ _OF_HOUSEHOLDS = (
     "rows_are_people: true instead of 'people'. If the promise is to cover a household as a whole, decide how many of "
     "its rows count ('at_most')."
 )
+_HOUSEHOLD_TOO = (
+    " {found}: that seems to number households; name it instead if the promise is to cover a household as a whole."
+)
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,12 @@ def whose(
     names = identifying([SourceColumn(profile.name, profile.kind) for profile in held.values()])
     names += [name for name in held if name in keys and name not in names]
     found = repeats(source, names) if names else []
-    several = sorted((one for one in found if one.of_people), key=lambda one: not one.usual)
+    several = sorted((one for one in found if one.of_people), key=lambda one: (not one.usual, _rank(one, keys)))
     singles = sorted((one for one in found if one.values == one.rows > 1), key=lambda one: not _is_persons(one))
     if several and not (singles and _is_persons(singles[0]) and not any(map(_is_persons, several))):
-        return _proposed(several[0], _ranking(profiles))
+        first = several[0]
+        coarser = (one for one in several[1:] if _says_household(one) and one.usual and one.values < first.values)
+        return _proposed(first, _ranking(profiles), None if _says_household(first) else next(coarser, None))
     if not singles:
         return None
     against = f"{several[0].column} repeats" if several else ""
@@ -72,11 +77,22 @@ def whose(
 
 def _is_persons(found: Repeats) -> bool:
     """Whether its name says that it numbers people, and not households."""
-    words = words_of(found.column)
-    return numbers_people(words) and not says_household(words)
+    return numbers_people(words_of(found.column)) and not _says_household(found)
 
 
-def _proposed(found: Repeats, ranking: str | None) -> PeopleDraft:
+def _says_household(found: Repeats) -> bool:
+    return says_household(words_of(found.column))
+
+
+def _rank(found: Repeats, keys: Collection[str]) -> int:
+    """What numbers people goes before what numbers households, and these before what only may number either."""
+    if _says_household(found):
+        return 2
+    return 0 if _is_persons(found) else 1 if found.column in keys else 3
+
+
+def _proposed(found: Repeats, ranking: str | None, household: Repeats | None) -> PeopleDraft:
+    """The section for a column, beside which another may number households."""
     lines = [
         DraftLine("column", found.column, f"{found.in_words}: whose each row is; the promise is made to these", True),
         DraftLine("at_most", 1, "rows of each that count; one costs nothing, more keep more rows for a larger k", True),
@@ -85,9 +101,10 @@ def _proposed(found: Repeats, ranking: str | None) -> PeopleDraft:
         lines.append(DraftLine("keep", f"latest by {ranking}", "or earliest by, largest by, smallest by; or any"))
     if found.missing:
         lines.append(DraftLine("missing", "own", f"{found.missing:,} rows lack it: each would be a person", True))
-    question = _OF_HOUSEHOLDS if says_household(words_of(found.column)) else _QUESTION
-    people = found.values + found.missing
-    return PeopleDraft(found.column, found.in_words, tuple(lines), question.format(found=found.in_words), people)
+    question = (_OF_HOUSEHOLDS if _says_household(found) else _QUESTION).format(found=found.in_words)
+    if household is not None:
+        question += _HOUSEHOLD_TOO.format(found=f"{household.column}, {household.in_words}")
+    return PeopleDraft(found.column, found.in_words, tuple(lines), question, found.values + found.missing)
 
 
 def _ranking(profiles: Sequence[ColumnProfile]) -> str | None:

@@ -160,6 +160,13 @@ def test_commas_beside_words_stay_texts():
     assert policy.attributes["size"].domain == ("1,5", "2,5", "tall")
 
 
+def test_words_beside_commas_are_codes_if_the_rest_is_a_range_of_numbers():
+    hours = [f"{10 + n % 40},{n % 10}" for n in range(600)]
+    _, policy = drafted(hours=[*hours, *["not applicable"] * 500], other=["1,5", "2,5"] * 550)
+    assert policy.attributes["hours"].kind == "number"
+    assert "not applicable" in policy.attributes["hours"].codes
+
+
 def test_a_decimal_comma_is_to_be_confirmed():
     made, _ = drafted(size=["1,5", "2,5"] * 300)
     [line] = [line for line in made.text.splitlines() if line.strip().startswith("decimal:")]

@@ -112,6 +112,36 @@ def test_people_with_one_row_each_are_not_left_out_for_their_household():
     assert "# patient_id has one row for each value" in made.text
 
 
+def panel():
+    """Several months of people with long pseudonyms, who live in households of two, some with ten rows and more."""
+    rng = random.Random(5)
+    rows, weights = [], {}
+    for person in range(400):
+        home = f"{100_000 + 37 * (person // 2)}"
+        weights.setdefault(home, f"{rng.lognormvariate(4, 0.6):.5f}")
+        born, county = rng.randrange(1940, 2005), "abcdefg"[(person // 2) % 7]
+        for wave in range(rng.choice([1, 3, 6, 8])):
+            pseudonym = f"756.{1000 + person // 100}.{37 * person % 10_000:04}.{person % 97:02}"
+            rows.append((pseudonym, home, weights[home], wave, born, county, rng.choice("xyz")))
+    return pd.DataFrame(rows, columns=["AHVN13", "Haushalt", "faktor", "wave", "born in", "county", "mood"])
+
+
+def test_in_a_panel_people_are_told_from_their_households_and_the_weight_is_found():
+    made = draft(panel())
+    policy = Policy.from_text(made.text)
+    assert policy.people.column == ("AHVN13",)
+    assert {"AHVN13", "Haushalt", "faktor"}.isdisjoint(policy.published)
+    [asked] = [d.question for d in made.decisions if d.column == "AHVN13"]
+    assert "Haushalt, " in asked
+    assert "name it instead if the promise is to cover a household" in asked
+    assert any("survey weight" in d.question for d in made.decisions if d.column == "faktor")
+
+
+def test_without_the_people_their_households_are_asked_about():
+    made = draft(panel().drop(columns="AHVN13"))
+    assert Policy.from_text(made.text).people.column == ("Haushalt",)
+
+
 def test_a_single_patient_is_people():
     made = draft(visits(rows_each=(200,), people=1))
     assert "200 rows of 1 values, up to 200 each" in made.text
