@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bench.measuring import Row, main
 from incrowd.studio.jobs import REMEMBERED, Job, Jobs
@@ -30,7 +31,7 @@ def run(quick: bool = False) -> Iterator[Row]:
         (folder / "jobs").mkdir()
         jobs = Jobs(folder / "jobs")
         for _ in range(jobs_in_all):
-            _finished(jobs.start("count", {"data": [str(folder / "table.csv")], "columns": [], "counts": False}))
+            finished(jobs.start("count", asked_of(folder / "table.csv")))
             used.append(_resident())
         left = len(list((folder / "jobs").iterdir()))
         jobs.stop()
@@ -43,7 +44,13 @@ def run(quick: bool = False) -> Iterator[Row]:
     )
 
 
-def _finished(job: Job) -> None:
+def asked_of(table: Path) -> dict[str, Any]:
+    """What the studio's page on samples asks of a table."""
+    return {"data": [str(table)], "columns": [], "counts": False, "reading": {}}
+
+
+def finished(job: Job) -> None:
+    """When a job is done, which it must be."""
     while job.state in ("waiting", "running"):
         time.sleep(0.01)
     if job.state != "done":

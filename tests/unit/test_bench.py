@@ -284,3 +284,14 @@ def test_results_are_one_page(tmp_path, monkeypatch):
     assert "1 of 1" in page
     assert "| absent (why) |" in (tmp_path / "table.md").read_text(encoding="utf-8")
     assert json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["rows"]["planner"][1]["note"] == "why"
+
+
+def test_the_studio_does_what_the_benchmark_asks_of_it(tmp_path):
+    """A job of the very form, so that the benchmark goes with the studio."""
+    from bench.studio_jobs import asked_of
+
+    from incrowd.studio.work import KINDS
+
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n1,2\n3,4\n", encoding="utf-8")
+    found = KINDS["count"](asked_of(tmp_path / "table.csv"), tmp_path, lambda *_: None)
+    assert found == {"sizes": [(1, 1), (2, 1)], "records": 3, "distinct": 2}
