@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -98,6 +96,9 @@ _STARTS = {
 @contextmanager
 def _spooled() -> Iterator[str]:
     """A file of what comes on standard input, which nobody else can read and which is removed; CSV if nothing else."""
+    import shutil
+    import tempfile
+
     stream = standard_input()
     start = stream.read(64)
     suffix = next((suffix for first, suffix in _STARTS.items() if start.startswith(first)), ".csv")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,6 +56,8 @@ def appearing(target: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     It is written under another name in the same folder, flushed to disk, then renamed: nobody ever sees half of it.
     A private one is for its owner alone.
     """
+    import tempfile  # which takes a while, and not every command writes
+
     temporary: Path | None = None
     try:
         descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")

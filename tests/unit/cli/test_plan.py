@@ -251,15 +251,16 @@ def test_the_installed_program_runs():
     assert done.stderr == ""
 
 
-def test_planning_a_crowd_imports_neither_numpy_nor_scipy():
-    """They would take most of the time."""
+@pytest.mark.parametrize("form", ["", ", '--json'"])
+def test_planning_a_crowd_imports_nothing_that_takes_long_and_is_not_used(form):
+    """NumPy and SciPy would take most of the time."""
     import subprocess
     import sys
 
     code = (
         "import sys; from incrowd.cli import main\n"
-        "try: main(['plan', 'crowd', '--epsilon', '1', '--delta', '1e-6', '--beta', '0.2', '--json'])\n"
-        "except SystemExit: sys.exit(sorted({'numpy', 'scipy', 'pyarrow'} & set(sys.modules)) or 0)"
+        f"try: main(['plan', 'crowd', '--epsilon', '1', '--delta', '1e-6', '--beta', '0.2'{form}])\n"
+        "except SystemExit: sys.exit(sorted({'numpy', 'scipy', 'pyarrow', 'tempfile'} & set(sys.modules)) or 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
 
