@@ -68,7 +68,7 @@ def whose(
     if several and not (singles and _is_persons(singles[0]) and not any(map(_is_persons, several))):
         first = several[0]
         coarser = (one for one in several[1:] if _says_household(one) and one.usual and one.values < first.values)
-        return _proposed(first, _ranking(profiles), None if _says_household(first) else next(coarser, None))
+        return _proposed(first, _ranking(columns, profiles), None if _says_household(first) else next(coarser, None))
     if not singles:
         return None
     against = f"{several[0].column} repeats" if several else ""
@@ -107,17 +107,19 @@ def _proposed(found: Repeats, ranking: str | None, household: Repeats | None) ->
     return PeopleDraft(found.column, found.in_words, tuple(lines), question, found.values + found.missing)
 
 
-def _ranking(profiles: Sequence[ColumnProfile]) -> str | None:
+def _ranking(columns: Sequence[ColumnDraft], profiles: Sequence[ColumnProfile]) -> str | None:
     """The first column that holds a date or a moment in every row that has a value, if there is one.
 
     A date of birth is the same in all rows of a person, and tells none of them from another.
     """
+    formats = {column.name for column in columns if any(line.key == "format" for line in column.lines)}
     for profile in profiles:
         if says("birth", words_of(profile.name)):
             continue
         if profile.present and (
             profile.kind in ("date", "timestamp")
             or (profile.kind == "text" and profile.written("date") == profile.present)
+            or (profile.name in formats and profile.written("local date") == profile.present)
         ):
             return profile.name
     return None

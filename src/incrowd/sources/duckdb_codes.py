@@ -257,7 +257,7 @@ def typed_value(column: str, sql_type: str, coding: Coding, options: Options) ->
     if wanted == "text":
         return (column if kind == "text" else f"CAST({column} AS VARCHAR)"), "VARCHAR"
     if wanted == "date":
-        return _date(column, sql_type, coding.format), "DATE"
+        return day_of(column, sql_type, coding.format), "DATE"
     if wanted == "boolean":
         return _boolean(column, kind), "BOOLEAN"
     text = _plain_number(column, coding.format, options) if kind == "text" else column
@@ -294,7 +294,8 @@ def _plain_number(column: str, written: Any, options: Options) -> str:
     return f"CASE WHEN {fits} THEN translate({column}, {signs}, {plain}) END"
 
 
-def _date(column: str, sql_type: str, written: Any) -> str:
+def day_of(column: str, sql_type: str, written: Any) -> str:
+    """The SQL expression for the day that a value of such a column says, or null."""
     kind = column_kind(sql_type)
     if kind == "text" and isinstance(written, DateFormat):
         day = "-".join(rf"\{group}" for group in written.groups)

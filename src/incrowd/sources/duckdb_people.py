@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from incrowd.domain import Bins, Coding
-from incrowd.sources.duckdb_codes import Match, column_kind, is_absent, quoted, typed_value
+from incrowd.domain import Bins, Coding, DateFormat
+from incrowd.sources.duckdb_codes import Match, column_kind, day_of, is_absent, quoted, typed_value
 from incrowd.sources.options import Options
 from incrowd.sources.people import COUNTS, LEFT_OUT, MOMENT, NOBODYS, UNRANKED, RowBound
 
@@ -31,16 +31,19 @@ def identity(column: str, sql_type: str, options: Options) -> tuple[str, str]:
     return printed, missing
 
 
-def rank(column: str, sql_type: str, options: Options) -> tuple[str, str]:
+def rank(column: str, sql_type: str, options: Options, written: DateFormat | None = None) -> tuple[str, str]:
     """The number by which rows are put in order, or null, and whether there is no value, as SQL expressions."""
     kind = column_kind(sql_type)
     if kind == "text" and sql_type != "VARCHAR":
         column = f"CAST({column} AS VARCHAR)"
+    dates = kind == "text" and written is not None
     if kind in {"date", "timestamp"}:
         number = f"CAST(epoch_us({column}) AS DOUBLE)"
+    elif dates:
+        number = f"CAST(epoch_us({day_of(column, 'VARCHAR', written)}) AS DOUBLE)"
     else:
         number, _ = typed_value(column, sql_type, _ANY_NUMBER, options)
-    if kind == "text":
+    if kind == "text" and not dates:
         moment = f"TRY_CAST(regexp_extract({column}, {quoted(f'^{MOMENT}$')}, 1) AS TIMESTAMP)"
         number = f"coalesce({number}, CAST(epoch_us({moment}) AS DOUBLE))"
     return f"({number}) + 0.0::DOUBLE", is_absent(column, kind, "number", options)  # without a zero below zero
@@ -81,7 +84,7 @@ def bounding_query(
         whose: whether rows of different people are in different groups.
     """
     known = [identity(f"c{i}", types[i], options) for i in at[: len(bound.columns)]]
-    ranked = None if bound.ranked_by is None else rank(f"c{at[-1]}", types[at[-1]], options)
+    ranked = None if bound.ranked_by is None else rank(f"c{at[-1]}", types[at[-1]], options, bound.format)
     unread = "false" if ranked is None else f"coalesce(r IS NULL AND NOT ({ranked[1]}), true)"
     persons = [f"p{i}" for i in range(len(known))]
     names = [f"w{i}" for i in range(len(words))]

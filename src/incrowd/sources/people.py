@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 import numpy as np
 
 from incrowd.core.errors import DataError
-from incrowd.domain import Categories, Coding
+from incrowd.domain import Categories, Coding, DateFormat
 from incrowd.histogram import Histogram
 from incrowd.sources import Progress, Source
 from incrowd.sources.positions import require_fitting
@@ -58,6 +58,7 @@ class RowBound:
         ranked_by: the column that puts a person's rows in order, and whether the largest come first.
         own: whether each row that lacks an identifier is a person of its own, and no error.
         key: what the order of rows that are ranked alike depends on, besides the rows.
+        format: how dates are written in the column to rank by, if that is text; None for numbers, and for 2026-01-31.
     """
 
     columns: tuple[str, ...]
@@ -65,6 +66,7 @@ class RowBound:
     ranked_by: tuple[str, bool] | None = None
     own: bool = False
     key: str = ""
+    format: DateFormat | None = None
 
     @property
     def names(self) -> list[str]:
@@ -115,7 +117,10 @@ def bound_of(policy: Policy) -> RowBound | None:
     if people is None:
         return None
     key = digest(people.model_dump(mode="json"))[:_KEY_DIGITS]
-    return RowBound(people.column, people.at_most, people.ranked_by, people.missing == "own", key)
+    ranking = None if people.ranked_by is None else policy.attributes.get(people.ranked_by[0])
+    written = None if ranking is None else ranking.written()
+    dates = written if isinstance(written, DateFormat) else None
+    return RowBound(people.column, people.at_most, people.ranked_by, people.missing == "own", key, dates)
 
 
 def count_people(
@@ -234,9 +239,11 @@ def _unranked(bound: RowBound, why: str, rows: int | None = None) -> DataError:
     assert bound.ranked_by is not None  # noqa: S101 - or nothing was to be ranked
     name = bound.ranked_by[0]
     return DataError(
-        f"Rows are to be kept by {name!r}, which must hold numbers, dates or moments (2026-01-31 12:00), and {why}.",
+        f"Rows are to be kept by {name!r}, which must hold numbers, dates or moments (2026-01-31 12:00, or as the "
+        f"'format' of its attribute says), and {why}.",
         code="column-type" if rows is None else "values-outside-domain",
-        remedy="Correct the column, or keep rows by another one ('keep' under 'people'), or any.",
+        remedy="Say how its dates are written (role: drop, type: date, format: dd.mm.yyyy), correct the column, or keep "
+        "rows by another one ('keep' under 'people'), or any.",
         details={} if rows is None else {"columns": {name: {"outside": rows}}},
     )
 

@@ -203,7 +203,7 @@ def typed_value(raw: str, type_: types.DataType, coding: Coding, options: Option
         # Unlike a plain cast, this prints decimals without exponents in every mode.
         return raw if kind == "text" else f"try_cast({raw} AS {_TEXT})"
     if wanted == "date":
-        return _day(raw, type_, coding.format)
+        return day_of(raw, type_, coding.format)
     if wanted == "boolean":
         if kind == "text":
             true, false = (f"lower({raw}) IN {_texts(words)}" for words in (TRUE, FALSE))
@@ -237,7 +237,8 @@ def _plain_number(raw: str, written: Any, options: Options) -> str:
     return f"translate({extracted(raw, f'({written.pattern})')}, {signs}, {plain})"
 
 
-def _day(raw: str, type_: types.DataType, written: Any) -> str:
+def day_of(raw: str, type_: types.DataType, written: Any) -> str:
+    """The expression for the day that a value of such a column says, or null."""
     kind = column_kind(type_)
     if kind == "date":
         return raw
@@ -248,8 +249,8 @@ def _day(raw: str, type_: types.DataType, written: Any) -> str:
         day = r"\d{4}-\d{1,2}-\d{1,2}"
         return f"try_cast({extracted(raw, DATE.replace(day, f'({day})'))} AS DATE)"
     if isinstance(type_, types.TimestampNTZType):
-        day_of = f"CAST({raw} AS DATE)"
-        return f"CASE WHEN CAST({day_of} AS TIMESTAMP_NTZ) = {raw} THEN {day_of} END"
+        found = f"CAST({raw} AS DATE)"
+        return f"CASE WHEN CAST({found} AS TIMESTAMP_NTZ) = {raw} THEN {found} END"
     # By way of the moment itself: a cast would look at the session's time zone.
     moment, a_day = f"unix_micros({raw})", f"{_MICROSECONDS_A_DAY}L"
     return f"CASE WHEN {moment} % {a_day} = 0 THEN date_from_unix_date(CAST({moment} DIV {a_day} AS INT)) END"

@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import types
 
-from incrowd.domain import Bins, Coding
+from incrowd.domain import Bins, Coding, DateFormat
 from incrowd.sources.options import Options
 from incrowd.sources.people import COUNTS, LEFT_OUT, MOMENT, NOBODYS, UNRANKED, RowBound
-from incrowd.sources.spark_codes import column_kind, extracted, is_absent, literal_text, plain_texts, typed_value
+from incrowd.sources.spark_codes import (
+    column_kind,
+    day_of,
+    extracted,
+    is_absent,
+    literal_text,
+    plain_texts,
+    typed_value,
+)
 from incrowd.sources.tally import Place, dropping_code
 
 if TYPE_CHECKING:
@@ -42,7 +50,7 @@ def identified(
     known = [_identity(c, t, options) for c, t in zip(columns, kinds[: len(bound.columns)], strict=False)]
     number, missing = ("CAST(NULL AS DOUBLE)", "true")
     if bound.ranked_by is not None:
-        number, missing = _rank(columns[-1], kinds[-1], options)
+        number, missing = _rank(columns[-1], kinds[-1], options, bound.format)
     persons = [f"p{i}" for i in range(len(known))]
     nobodys = " OR ".join(f"({none})" for _, none in known)
     frame = frame.selectExpr("*", f"{nobodys} AS nobodys", f"{number} AS r")
@@ -111,17 +119,20 @@ def _identity(column: str, type_: types.DataType, options: Options) -> tuple[str
     return printed, missing
 
 
-def _rank(column: str, type_: types.DataType, options: Options) -> tuple[str, str]:
+def _rank(column: str, type_: types.DataType, options: Options, written: DateFormat | None) -> tuple[str, str]:
     """The number by which rows are put in order, or null, and whether there is no value."""
     kind, raw = column_kind(type_), plain_texts(column, type_)
+    dates = kind == "text" and written is not None
     if kind == "date":
         number = _microseconds(f"CAST({raw} AS TIMESTAMP_NTZ)")
+    elif dates:
+        number = _microseconds(f"CAST({day_of(raw, type_, written)} AS TIMESTAMP_NTZ)")
     elif kind == "timestamp":
         plain = isinstance(type_, types.TimestampNTZType)
         number = _microseconds(raw) if plain else f"CAST(unix_micros({raw}) AS DOUBLE)"
     else:
         number = typed_value(raw, type_, _ANY_NUMBER, options)
-    if kind == "text":
+    if kind == "text" and not dates:
         moment = f"try_cast({extracted(raw, MOMENT)} AS TIMESTAMP_NTZ)"
         number = f"coalesce({number}, {_microseconds(moment)})"
     return f"({number}) + 0.0D", is_absent(raw, kind, "number", options)  # without a zero below zero

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from incrowd.core.errors import DataError
-from incrowd.domain import Categories, Coding, IntegerRange
+from incrowd.domain import Categories, Coding, IntegerRange, read_date_format
 from incrowd.sources import open_source
 from incrowd.sources.people import WHOSE, RowBound, count_people
 
@@ -77,6 +77,22 @@ def test_every_engine_keeps_the_rows_that_the_rules_say(engine, rule):
         assert got == kept
         assert (result.rows, result.people, result.left_out) == (len(rows), 60, left_out)
         assert left_out > 20
+
+
+@pytest.mark.parametrize("latest", [True, False])
+def test_dates_rank_as_they_are_written(engine, latest):
+    """The first day of a later month comes after the last of an earlier one, whatever the texts say."""
+    rows = [(*row[:3], row[3] + dt.timedelta(days=28)) for row in visits()]
+    rows = [(*row[:3], None if n % 17 == 0 else row[3]) for n, row in enumerate(rows)]
+    bound = RowBound(("patient",), 1, ("day", latest), key="k", format=read_date_format("dd.mm.yyyy"))
+    kept, left_out = expected(rows, bound, rank=lambda row: row[3] and row[3].toordinal())
+    assert kept != expected(rows, bound, rank=lambda row: row[3] and -row[3].day)[0]
+    written = [(*row[:3], row[3] and f"{row[3]:%d.%m.%Y}") for row in rows]
+    got, result = found(engine(as_table(written)), bound)
+    assert (got, result.left_out) == (kept, left_out)
+    with pytest.raises(DataError) as caught:
+        found(engine(as_table([*written, ("p1", "surgery", 40, "31.02.2026")])), bound)
+    assert caught.value.details["columns"]["day"]["outside"] == 1
 
 
 def test_the_order_of_rows_has_no_say(engine):

@@ -43,6 +43,15 @@ def test_a_date_of_birth_does_not_say_which_row_is_the_latest(name):
     assert Policy.from_text(made.text).people.ranked_by == ("visit_date", True)
 
 
+def test_dates_that_are_written_otherwise_say_which_row_is_the_latest_too():
+    def local(rng, n):
+        return f"{rng.randrange(13, 29)}.{rng.randrange(1, 13):02}.2026"
+
+    policy = Policy.from_text(draft(visits(visit_date=local)).text)
+    assert policy.people.ranked_by == ("visit_date", True)
+    assert policy.attributes["visit_date"].format == "dd.mm.yyyy"
+
+
 def test_a_draft_is_sized_by_people_and_not_by_rows():
     table = visits(rows_each=(12,), people=9000)
     by_people = Policy.from_text(draft(table).text)

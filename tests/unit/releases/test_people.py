@@ -57,6 +57,15 @@ def test_nothing_published_says_how_many_rows_were_left_out(visits, tmp_path):
         assert not {"2900", "2,900", "2000", "2,000"} & set(text.replace('"', " ").split())
 
 
+def test_the_latest_row_is_found_in_dates_as_the_policy_says_they_are_written(visits):
+    written = visits.assign(day=[f"{28 - day % 3}.{9 - day:02}.2026" if day >= 0 else None for day in visits["day"]])
+    text = POLICY.replace("release:", "  day: {role: drop, type: date, format: dd.mm.yyyy}\nrelease:")
+    text += PEOPLE.replace("latest", "earliest")
+    made = api.release(written, Policy.from_text(text), _source=RandomSource.seeded(5))
+    as_numbers = api.release(visits, Policy.from_text(POLICY + PEOPLE), _source=RandomSource.seeded(5))
+    assert made.histogram.counts.tolist() == as_numbers.histogram.counts.tolist()
+
+
 def test_the_order_of_rows_changes_nothing(visits):
     def drawn(table):
         policy = Policy.from_text(POLICY + PEOPLE.replace("keep: latest by day", "keep: any"))
