@@ -59,12 +59,12 @@ def sums(table: Array, widths: Widths) -> Array:
     return table
 
 
-def repeated(blocks: Array, widths: Widths, shape: Sequence[int]) -> Array:
-    """Every block's value for all its cells."""
-    for axis, width in enumerate(widths):
-        if width > 1:
-            blocks = np.repeat(blocks, width, axis).take(range(shape[axis]), axis)
-    return blocks
+def inside(widths: Widths, shape: Sequence[int]) -> Array:
+    """For each cell of a table of this shape, the block that it lies in."""
+    place = np.zeros((), dtype=np.int64)
+    for width, length in zip(widths, shape, strict=True):
+        place = np.add.outer(place * (-(-length // width)), np.arange(length) // width)
+    return place
 
 
 def sizes_of_blocks(shape: Sequence[int]) -> list[Widths]:

@@ -71,8 +71,12 @@ class JunctionTree:
 
     def __init__(self, sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> None:
         self.sizes = tuple(sizes)
-        self.cliques = cliques(sizes, sets)
+        self.cliques = [self.ordered(clique) for clique in cliques(sizes, sets)]
         self.cells = sum(cells(sizes, clique) for clique in self.cliques)
+
+    def ordered(self, columns: Iterable[int]) -> Columns:
+        """Columns in the order of a table's axes: the longest last, because sums go along it."""
+        return tuple(sorted(columns, key=lambda column: (self.sizes[column], column)))
 
     @cached_property
     def edges(self) -> list[Edge]:
@@ -84,7 +88,7 @@ class JunctionTree:
         while best:
             child = max(best, key=lambda i: (best[i][0], -i))
             parent = best.pop(child)[1]
-            edges.append(Edge(child, parent, tuple(sorted(sets[child] & sets[parent]))))
+            edges.append(Edge(child, parent, self.ordered(sets[child] & sets[parent])))
             for i, found in best.items():
                 if (shared := len(sets[i] & sets[child])) > found[0]:
                     best[i] = shared, child
@@ -112,13 +116,16 @@ class JunctionTree:
         return tuple(self.sizes[column] for column in clique)
 
     def propagate(self, logs: Sequence[Array]) -> tuple[list[Array], float]:
-        """From the logarithms of the tables' factors to their probabilities, and the logarithm of what they sum to."""
+        """From the logarithms of the tables' factors to their probabilities, and the logarithm of what they sum to.
+
+        The arrays of logarithms are taken over for the probabilities.
+        """
         scale = 0.0
         tables = []
         for log in logs:
             top = float(log.max())
             scale += top
-            tables.append(np.exp(log - top))
+            tables.append(np.exp(np.subtract(log, top, out=log), out=log))
         sent: dict[int, Array] = {}
         for edge in reversed(self.edges):
             message = onto(tables[edge.child], self.cliques[edge.child], edge.shared)
@@ -132,24 +139,23 @@ class JunctionTree:
         tables[self.root] /= total
         for edge in self.edges:
             received = onto(tables[edge.parent], self.cliques[edge.parent], edge.shared)
-            old = sent[edge.child]
-            tables[edge.child] *= spread(ratio(received, old), edge.shared, self.cliques[edge.child])
+            tables[edge.child] *= spread(ratio(received, sent[edge.child]), edge.shared, self.cliques[edge.child])
             tables[edge.child] /= tables[edge.child].sum()
         return tables, scale
 
 
 def onto(table: Array, clique: Sequence[int], columns: Sequence[int]) -> Array:
-    """A table summed up to some of its columns; both in rising order."""
+    """A table summed up to some of its columns; both in one order."""
     gone = tuple(axis for axis, column in enumerate(clique) if column not in columns)
-    return np.asarray(table.sum(axis=gone)) if gone else table
+    return np.asarray(np.add.reduce(table, gone)) if gone else table
 
 
 def ratio(above: Array, below: Array) -> Array:
     """A quotient of probabilities; 0 where the lower one is 0 or too small to divide by."""
-    return np.divide(above, below, out=np.zeros_like(below), where=below > _SMALL)
+    return np.divide(above, below, out=np.zeros(below.shape), where=below > _SMALL)
 
 
 def spread(table: Array, columns: Sequence[int], clique: Sequence[int]) -> Array:
-    """A table of some columns in a shape that broadcasts against one of more columns; both in rising order."""
+    """A table of some columns in a shape that broadcasts against one of more columns; both in one order."""
     lengths = iter(table.shape)
     return table.reshape([next(lengths) if column in columns else 1 for column in clique])

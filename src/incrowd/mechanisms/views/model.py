@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from incrowd.mechanisms.views.blocks import Trust
-from incrowd.mechanisms.views.junction import Columns, JunctionTree, onto, ratio, spread
+from incrowd.mechanisms.views.junction import Columns, JunctionTree, cells, onto, ratio, spread
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.rows import drawn
 
@@ -57,17 +57,18 @@ class Model:
     left: tuple[Measurement, ...] = ()
     _parts: dict[tuple[int, Columns], Array] = field(default_factory=dict, repr=False)
     _messages: dict[tuple[int, int, Columns], Array] = field(default_factory=dict, repr=False)
+    _works: dict[tuple[int, int, Columns], int] = field(default_factory=dict, repr=False)
 
     def marginal(self, columns: Sequence[int]) -> Array:
         """The expected people by these columns, one axis for each, in this order."""
-        wanted = tuple(sorted(columns))
+        wanted = self.tree.ordered(columns)
         home = self.tree.home(wanted)
         if home is None:
-            start = next(i for i, clique in enumerate(self.tree.cliques) if wanted[0] in clique)
+            start = min(range(len(self.tree.cliques)), key=lambda table: self._work(table, -1, (), wanted))
             found = self._message(start, -1, (), wanted)
         else:
             found = self._part(home, wanted)
-        return np.transpose(found, np.argsort(np.argsort(columns))) * self.total
+        return np.transpose(found, [wanted.index(column) for column in columns]) * self.total
 
     def sample(self, rows: int, rng: np.random.Generator) -> Array:
         """So many rows of codes, in random order, whose counts follow the model as closely as whole rows can."""
@@ -88,12 +89,20 @@ class Model:
             near[edge.parent].append((edge.child, edge.shared))
         return near
 
-    def _beyond(self, table: int, before: int) -> set[int]:
+    @cached_property
+    def _beyond(self) -> dict[tuple[int, int], set[int]]:
         """The columns of a table and of those that lie behind it, seen from the one before."""
-        found = set(self.tree.cliques[table])
-        for other, _ in self._near[table]:
-            if other != before:
-                found |= self._beyond(other, table)
+        found: dict[tuple[int, int], set[int]] = {}
+
+        def look(table: int, before: int) -> set[int]:
+            others = (look(other, table) for other, _ in self._near[table] if other != before)
+            found[table, before] = set(self.tree.cliques[table]).union(*others)
+            return found[table, before]
+
+        for table, near in enumerate(self._near):
+            for other, _ in near:
+                if (other, table) not in found:
+                    look(other, table)
         return found
 
     def _part(self, table: int, columns: Columns) -> Array:
@@ -103,50 +112,87 @@ class Model:
         return self._parts[key]
 
     def _message(self, table: int, before: int, shared: Columns, wanted: Columns) -> Array:
-        """The probabilities of the shared columns and of wanted ones in a table and behind it, in rising order."""
+        """The probabilities of the shared columns and of wanted ones in a table and behind it, in the tree's order."""
         key = table, before, wanted
         if key in self._messages:
             return self._messages[key]
-        here = set(self.tree.cliques[table])
-        need, missing = {*shared, *(here & set(wanted))}, set(wanted) - here
-        factors: list[tuple[Array, Columns]] = []
-        for other, link in self._near[table]:
-            if other == before or not (part := missing & self._beyond(other, table)):
-                continue
-            missing -= part
-            need |= set(link)
-            behind = tuple(sorted({*link, *part}))
-            joint, margin = self._message(other, table, link, tuple(sorted(part))), self._part(other, link)
+        used, parts = self._sources(table, before, shared, wanted)
+        factors = [(self._part(table, used), used)]
+        for other, link, part in parts:
+            behind = self.tree.ordered({*link, *part})
+            joint, margin = self._message(other, table, link, part), self._part(other, link)
             share = ratio(np.ones_like(margin), margin)
             factors.append((joint * spread(share, link, behind), behind))
-        used = tuple(sorted(need))
-        found = _product([(self._part(table, used), used), *factors], tuple(sorted({*shared, *wanted})))
+        found = self._product(factors, self.tree.ordered({*shared, *wanted}))
         if found.size <= _KEPT:  # large ones are asked for once
             self._messages[key] = found
         return found
 
+    def _work(self, table: int, before: int, shared: Columns, wanted: Columns) -> int:
+        """How many products of two numbers such a message takes, where no part of it is known."""
+        key = table, before, wanted
+        if key not in self._works:
+            used, parts = self._sources(table, before, shared, wanted)
+            behind = [self.tree.ordered({*link, *part}) for _, link, part in parts]
+            steps = self._contractions([used, *behind], self.tree.ordered({*shared, *wanted}))
+            self._works[key] = sum(cells(self.tree.sizes, both) for _, both, _ in steps)
+            self._works[key] += sum(self._work(other, table, link, part) for other, link, part in parts)
+        return self._works[key]
 
-def _product(factors: Sequence[tuple[Array, Columns]], wanted: Columns) -> Array:
-    """The product of tables, each with its columns, summed up to the wanted ones.
+    def _sources(
+        self, table: int, before: int, shared: Columns, wanted: Columns
+    ) -> tuple[Columns, list[tuple[int, Columns, Columns]]]:
+        """Columns of a table that a message needs, and other wanted ones by the neighbour that they come from."""
+        here = set(self.tree.cliques[table])
+        need, missing, parts = {*shared, *(here & set(wanted))}, set(wanted) - here, []
+        for other, link in self._near[table]:
+            if other != before and (part := missing & self._beyond[other, table]):
+                missing -= part
+                need |= set(link)
+                parts.append((other, link, self.tree.ordered(part)))
+        return self.tree.ordered(need), parts
 
-    `einsum` knows 52 subscripts, so columns are numbered anew in each call.
-    """
-    number = {column: n for n, column in enumerate(sorted({column for _, columns in factors for column in columns}))}
-    operands: list[Any] = []
-    for table, columns in factors:
-        operands += [table, [number[column] for column in columns]]
-    found: Array = np.einsum(*operands, [number[column] for column in wanted], optimize=len(factors) > 2)
-    return found
+    def _contractions(self, sets: Sequence[Columns], wanted: Columns) -> Iterator[tuple[int, Columns, Columns]]:
+        """Which table the first is multiplied with next, their columns together, and those that are kept of these."""
+        columns, left = sets[0], set(range(1, len(sets)))
+        while left:
+            place = min(left, key=lambda i: (cells(self.tree.sizes, {*columns, *sets[i]}), i))
+            left.remove(place)
+            both = self.tree.ordered({*columns, *sets[place]})
+            needed = set(wanted).union(*(sets[i] for i in left))
+            columns = tuple(column for column in both if column in needed)
+            yield place, both, columns
+
+    def _product(self, factors: Sequence[tuple[Array, Columns]], wanted: Columns) -> Array:
+        """The product of tables, each with its columns, summed up to the wanted ones, in the tree's order.
+
+        Two tables at a time, and columns that no later one has are summed away at once: `einsum` of two keeps to one
+        thread.
+        """
+        found, columns = factors[0]
+        for place, both, kept in self._contractions([some for _, some in factors], wanted):
+            table, more = factors[place]
+            number = {column: n for n, column in enumerate(both)}  # `einsum` knows 52 subscripts
+            given, beside, left = ([number[column] for column in some] for some in (columns, more, kept))
+            found, columns = np.einsum(found, given, table, beside, left), kept
+        return found
 
 
 def coarsened(people: Array, m: Measurement) -> Array:
     """A table by base codes, summed up to the codes of a measurement."""
-    if people.shape == m.shape:
-        return people
-    index = np.zeros(people.shape, dtype=np.int64)
+    place = coarsening(m)
+    return people if place is None else np.bincount(place, people.ravel(), m.estimate.size).reshape(m.shape)
+
+
+def coarsening(m: Measurement) -> Array | None:
+    """The cell of a measurement that each cell by base codes is counted in; None where they are the same."""
+    shape = tuple(map(len, m.recodes))
+    if shape == m.shape:
+        return None
+    index = np.zeros(shape, dtype=np.int64)
     for axis, (recode, length) in enumerate(zip(m.recodes, m.shape, strict=True)):
-        index = index * length + recode.reshape([-1 if a == axis else 1 for a in range(people.ndim)])
-    return np.bincount(index.ravel(), people.ravel(), m.estimate.size).reshape(m.shape)
+        index = index * length + recode.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    return index.ravel()
 
 
 def refined(table: Array, m: Measurement) -> Array:

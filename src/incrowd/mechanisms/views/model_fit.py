@@ -21,21 +21,22 @@ from typing import Any
 
 import numpy as np
 
-from incrowd.mechanisms.views.blocks import repeated, sums, trusts
+from incrowd.mechanisms.views.blocks import inside, sums, trusts
 from incrowd.mechanisms.views.consistency import reconciled
 from incrowd.mechanisms.views.descent import least
-from incrowd.mechanisms.views.junction import JunctionTree, onto, spread
+from incrowd.mechanisms.views.junction import JunctionTree
+from incrowd.mechanisms.views.margins import Margins
 from incrowd.mechanisms.views.measurements import Measurement
-from incrowd.mechanisms.views.model import Model, Term, coarsened, refined
+from incrowd.mechanisms.views.model import Model, Term, coarsened, coarsening, refined
 
 Array = np.ndarray[Any, Any]
 
 LIMIT = 2**20
 """The cells of all tables of a junction tree together, which decide how long a fit takes."""
-_TOLERANCE = 1e-4
-"""Of a cell's error in standard deviations, squared, on average."""
-_STEPS, _MORE_STEPS = 400, 100
-"""At most: of a first fit, and of one that goes on from another."""
+_TOLERANCE, _STEPS = 1e-4, 400
+"""How far a fit goes: to so much of a cell's error in standard deviations, squared, on average, in so many steps."""
+_ROUGHLY, _MORE_STEPS = 1e-3, 100
+"""The same of a fit that goes on from another: it decides which view is next, and nothing of it is published."""
 _ROUNDS = 4
 """How often the parabolas of censored cells are drawn anew."""
 _DEPTH = 20.0
@@ -65,7 +66,7 @@ def fit(
     kept = carried(sizes, [m.columns for m in measurements], limit)
     tree = JunctionTree(sizes, [measurements[i].columns for i in kept])
     known = {id(term.measurement): term for term in start.terms} if start is not None else {}
-    settled = reconciled(sizes, measurements, total)
+    settled = [_turned(m, tree.ordered(m.columns)) for m in reconciled(sizes, measurements, total)]
     single = _beliefs(sizes, settled, total)
 
     def term(given: Measurement, now: Measurement) -> Term:
@@ -78,8 +79,21 @@ def fit(
         return Term(given, now, tuple(found), tuple(np.zeros(trust.looseness.shape) for trust in found))
 
     terms = [term(given, now) for given, now in zip(measurements, settled, strict=True)]
-    model = _solved(tree, [terms[i] for i in kept], total, _STEPS if start is None else _MORE_STEPS)
+    tolerance, steps = (_TOLERANCE, _STEPS) if start is None else (_ROUGHLY, _MORE_STEPS)
+    model = _solved(tree, [terms[i] for i in kept], total, tolerance, steps)
     return replace(model, left=tuple(m for i, m in enumerate(measurements) if i not in kept))
+
+
+def _turned(m: Measurement, columns: tuple[int, ...]) -> Measurement:
+    """The same with its columns in this order."""
+    if m.columns == columns:
+        return m
+    axes = [m.columns.index(column) for column in columns]
+    turned = {
+        name: np.ascontiguousarray(np.transpose(getattr(m, name), axes))
+        for name in ("estimate", "variance", "low", "high", "published")
+    }
+    return replace(m, columns=columns, recodes=tuple(m.recodes[axis] for axis in axes), **turned)
 
 
 def carried(sizes: Sequence[int], sets: Sequence[Sequence[int]], limit: int) -> list[int]:
@@ -124,21 +138,28 @@ def _product(single: Sequence[Array], m: Measurement, total: float) -> Array:
 class _Problem:
     """The function of all terms' θ, as one vector, that a fit makes least."""
 
-    def __init__(self, tree: JunctionTree, terms: Sequence[Term], total: float, steps: int) -> None:
-        self.tree, self.terms, self.total, self.steps = tree, terms, total, steps
+    def __init__(self, tree: JunctionTree, terms: Sequence[Term], total: float) -> None:
+        self.tree, self.terms, self.total = tree, terms, total
         self.views = [term.settled for term in terms]
-        self.homes = [tree.home_of(view.columns) for view in self.views]
-        self.ends = np.cumsum([view.estimate.size for view in self.views])[:-1]
-        self.theta_ends = np.cumsum([theta.size for term in terms for theta in term.thetas])[:-1]
+        homes = [tree.home_of(view.columns) for view in self.views]
+        self.at_home = [[i for i, home in enumerate(homes) if home == clique] for clique in range(len(tree.cliques))]
+        self.margins = [
+            Margins(clique, tree.shape(clique), [self.views[i].columns for i in members])
+            for clique, members in zip(tree.cliques, self.at_home, strict=True)
+        ]
+        self.coarse = [coarsening(view) for view in self.views]
+        self.within = [[inside(trust.widths, term.settled.shape) for trust in term.trusts[1:]] for term in terms]
+        self.cell_parts = _parts([view.estimate for view in self.views])
+        self.theta_parts = _parts([theta for term in terms for theta in term.thetas])
 
     def cells(self, whole: Array) -> list[Array]:
         """Each measurement's own part of a vector with a number for each cell."""
-        return [part.reshape(view.shape) for part, view in zip(np.split(whole, self.ends), self.views, strict=True)]
+        return [whole[part].reshape(shape) for part, shape in self.cell_parts]
 
     def thetas(self, whole: Array) -> list[list[Array]]:
         """Each term's own parts of a vector with a number for each θ."""
-        parts = iter(np.split(whole, self.theta_ends))
-        return [[next(parts).reshape(theta.shape) for theta in term.thetas] for term in self.terms]
+        parts = iter([whole[part].reshape(shape) for part, shape in self.theta_parts])
+        return [[next(parts) for _ in term.thetas] for term in self.terms]
 
     def blocks(self, whole: Array) -> Array:
         """From a number for each cell to one for each θ: the sums of their blocks."""
@@ -152,23 +173,28 @@ class _Problem:
 
     def tables(self, theta: Array) -> tuple[list[Array], float]:
         """The tree's tables, and the logarithm of what they summed to."""
-        logs = [np.zeros(self.tree.shape(clique)) for clique in self.tree.cliques]
-        for home, view, term, parts in zip(self.homes, self.views, self.terms, self.thetas(theta), strict=True):
-            whole = parts[0]
-            for trust, part in zip(term.trusts[1:], parts[1:], strict=True):
-                whole = whole + repeated(part, trust.widths, view.shape)
-            logs[home] += spread(refined(whole, view), view.columns, self.tree.cliques[home])
+        factors = []
+        for view, within, (own, *others) in zip(self.views, self.within, self.thetas(theta), strict=True):
+            shared = (part.ravel()[place] for place, part in zip(within, others, strict=True))
+            factors.append(refined(sum(shared, own), view))
+        logs = [
+            margins.spread([factors[i] for i in members])
+            for margins, members in zip(self.margins, self.at_home, strict=True)
+        ]
         return self.tree.propagate(logs)
 
     def people(self, tables: Sequence[Array]) -> Array:
         """What the model expects in every cell of every measurement."""
-        shares = [
-            coarsened(onto(tables[home], self.tree.cliques[home], view.columns), view)
-            for home, view in zip(self.homes, self.views, strict=True)
+        shares: dict[int, Array] = {}
+        for table, margins, members in zip(tables, self.margins, self.at_home, strict=True):
+            shares.update(zip(members, margins.of(table), strict=True))
+        found = [
+            shares[i] if place is None else np.bincount(place, shares[i].ravel(), self.views[i].estimate.size)
+            for i, place in enumerate(self.coarse)
         ]
-        return _joined(shares) * self.total
+        return _joined(found) * self.total
 
-    def least(self, theta: Array, estimate: Array, variance: Array, tolerance: float) -> Array:
+    def least(self, theta: Array, estimate: Array, variance: Array, tolerance: float, steps: int) -> Array:
         """The best θ, from a first guess."""
         ridge = self.blocks(variance) * _joined([trust.looseness for term in self.terms for trust in term.trusts])
         # An estimate far below 0 asks for a still smaller θ of a cell that is empty in any case.
@@ -184,11 +210,11 @@ class _Problem:
             value = self.total * log + float(np.sum((0.5 * drawn - wanted) * at))
             return value, (self.blocks(self.people(tables)) - wanted + drawn) * scale
 
-        return np.asarray(least(function, theta / scale, tolerance=tolerance * len(theta), steps=self.steps) * scale)
+        return np.asarray(least(function, theta / scale, tolerance=tolerance * len(theta), steps=steps) * scale)
 
 
-def _solved(tree: JunctionTree, terms: Sequence[Term], total: float, steps: int) -> Model:
-    problem = _Problem(tree, terms, total, steps)
+def _solved(tree: JunctionTree, terms: Sequence[Term], total: float, tolerance: float, steps: int) -> Model:
+    problem = _Problem(tree, terms, total)
     withheld = ~_joined([view.published for view in problem.views])
     estimate = _joined([view.estimate for view in problem.views])
     variance = _joined([view.variance for view in problem.views])
@@ -198,12 +224,18 @@ def _solved(tree: JunctionTree, terms: Sequence[Term], total: float, steps: int)
         width = np.sqrt(np.where(variance[withheld] > 0, variance[withheld], high))
         estimate[withheld], variance[withheld] = 0.0, _NOTHING
         for _ in range(_ROUNDS):
-            theta = problem.least(theta, estimate, variance, 10 * _TOLERANCE)
+            theta = problem.least(theta, estimate, variance, 10 * tolerance, steps)
             at = problem.people(problem.tables(theta)[0])[withheld]
             estimate[withheld], variance[withheld] = _parabola(at, high, width)
-    theta = problem.least(theta, estimate, variance, _TOLERANCE)
+    theta = problem.least(theta, estimate, variance, tolerance, steps)
     fitted = [replace(term, thetas=tuple(parts)) for term, parts in zip(terms, problem.thetas(theta), strict=True)]
     return Model(tree, problem.tables(theta)[0], total, tuple(fitted))
+
+
+def _parts(arrays: Sequence[Array]) -> list[tuple[slice, tuple[int, ...]]]:
+    """Where each array is in one vector of all of them, and its shape."""
+    ends = np.cumsum([array.size for array in arrays]).tolist()
+    return [(slice(end - array.size, end), array.shape) for end, array in zip(ends, arrays, strict=True)]
 
 
 def _joined(parts: Sequence[Array]) -> Array:

@@ -51,9 +51,9 @@ def drawn(
     for table in [tree.root, *(edge.child for edge in tree.edges)]:
         clique = tree.cliques[table]
         for column in sorted(set(clique) - set(done), key=lambda c: -tree.sizes[c]):
-            given = [c for c in clique if c in done]
-            used = sorted([*given, column])
-            joint = np.moveaxis(onto(tables[table], clique, used), used.index(column), -1)
+            given = sorted(c for c in clique if c in done)
+            used = tree.ordered([*given, column])
+            joint = np.transpose(onto(tables[table], clique, used), [used.index(c) for c in (*given, column)])
             others = [c for c in reversed(done) if c not in given]
             order = _order(codes, tree.sizes, [*given, *others], rng)
             group = _folded(codes, tree.sizes, given)[order]

@@ -12,6 +12,7 @@ from incrowd.mechanisms.views.blocks import Trust
 from incrowd.mechanisms.views.consistency import reconciled
 from incrowd.mechanisms.views.descent import least
 from incrowd.mechanisms.views.junction import JunctionTree, onto, spread
+from incrowd.mechanisms.views.margins import Margins
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.model import Model
 from incrowd.mechanisms.views.model_fit import carried, fit
@@ -59,12 +60,62 @@ def test_messages_give_the_marginals_of_the_whole_table(sets):
     rng, tree = np.random.default_rng(2), JunctionTree(SIZES, sets)
     assert all(tree.home(columns) is not None for columns in sets)
     logs = [rng.normal(size=tree.shape(clique)) for clique in tree.cliques]
-    whole = np.exp(sum(spread(log, clique, range(5)) for log, clique in zip(logs, tree.cliques, strict=True)))
+    every = tree.ordered(range(5))
+    turned = np.exp(sum(spread(log, clique, every) for log, clique in zip(logs, tree.cliques, strict=True)))
+    whole = np.transpose(turned, [every.index(column) for column in range(5)])
     tables, scale = tree.propagate(logs)
     assert scale == pytest.approx(math.log(whole.sum()))
     model = Model(tree, tables, 10.0)
     for columns in [*subsets(1), *subsets(2), *subsets(3), *subsets(4)]:
         np.testing.assert_allclose(model.marginal(columns), margin(whole, columns) * 10 / whole.sum(), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_marginal_is_that_of_the_whole_table_wherever_its_columns_lie(seed):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, 7).tolist()
+    sets = [tuple(rng.choice(7, rng.integers(1, 4), replace=False).tolist()) for _ in range(7)]
+    tree = JunctionTree(sizes, sets)
+    logs = [rng.normal(size=tree.shape(clique)) for clique in tree.cliques]
+    every = tree.ordered(range(7))
+    turned = np.exp(sum(spread(log, clique, every) for log, clique in zip(logs, tree.cliques, strict=True)))
+    whole = np.transpose(turned, [every.index(column) for column in range(7)])
+    model = Model(tree, tree.propagate(logs)[0], whole.sum())
+    for length in (1, 2, 3):
+        for columns in itertools.combinations(range(7), length):
+            np.testing.assert_allclose(model.marginal(columns), margin(whole, columns), rtol=1e-9)
+
+
+def test_columns_of_three_tables_meet_where_that_is_the_least_work(monkeypatch):
+    """A middle, a table that shares nearly all of it, and two that share little and have a long column each."""
+    sizes, sets = (3, 4, 5, 6, 7, 2, 40, 41), [(0, 1, 2, 3, 4), (0, 1, 2, 3, 5), (0, 4, 6), (1, 4, 7)]
+    rng, tree, sent = np.random.default_rng(5), JunctionTree(sizes, sets), []
+    message = Model._message
+    monkeypatch.setattr(Model, "_message", lambda self, *asked: (sent.append(asked[:2]), message(self, *asked))[1])
+    model = Model(tree, tree.propagate([rng.normal(size=tree.shape(clique)) for clique in tree.cliques])[0], 1.0)
+    near = tree.cliques.index(tree.ordered(sets[1]))
+    work = [model._work(place, -1, (), (5, 6, 7)) for place in range(4)]
+    model.marginal((5, 6, 7))
+    assert min(work) < work[near] / 10
+    assert sent[0] == (work.index(min(work)), -1)
+    assert all(before != near for _, before in sent)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_margins_are_the_sums_by_each_set_and_spreading_is_the_reverse(seed):
+    rng = np.random.default_rng(seed)
+    columns = tuple(rng.permutation(6)[: rng.integers(1, 6)].tolist())
+    shape = tuple(rng.integers(1, 5, len(columns)).tolist())
+    every = [some for n in range(len(columns) + 1) for some in itertools.combinations(columns, n)]
+    sets = [every[i] for i in rng.integers(0, len(every), rng.integers(0, 7))]  # some of them twice
+    margins, table = Margins(columns, shape, sets), rng.normal(size=shape)
+    sums = margins.of(table)
+    for found, wanted in zip(sums, sets, strict=True):
+        np.testing.assert_allclose(found, onto(table, columns, wanted), atol=1e-12)
+    said = [rng.normal(size=found.shape) for found in sums]
+    expected = sum((spread(part, wanted, columns) for part, wanted in zip(said, sets, strict=True)), np.zeros(shape))
+    np.testing.assert_allclose(margins.spread(said), expected, atol=1e-12)
+    np.testing.assert_allclose(margins.spread(said), expected, atol=1e-12)  # also when its room is used again
 
 
 def test_there_may_be_more_columns_than_letters():
@@ -215,14 +266,15 @@ def test_neighbours_that_have_nothing_in_common_do_no_harm(monkeypatch):
     assert with_blocks < 1.03 * of_noisy(mixed)
 
 
-def test_sums_over_blocks_and_repeating_them_are_adjoint():
+def test_sums_over_blocks_and_looking_up_the_block_of_a_cell_are_adjoint():
     rng = np.random.default_rng(11)
     table, widths = rng.normal(size=(50, 13, 3)), (16, 4, 1)
     sums = blocks.sums(table, widths)
     assert sums.shape == (4, 4, 3)
     assert sums[1, 3, 2] == pytest.approx(table[16:32, 12:, 2].sum())
     other = rng.normal(size=sums.shape)
-    assert (sums * other).sum() == pytest.approx((table * blocks.repeated(other, widths, table.shape)).sum())
+    repeated = other.ravel()[blocks.inside(widths, table.shape)]
+    assert (sums * other).sum() == pytest.approx((table * repeated).sum())
 
 
 def test_the_parts_of_a_relative_difference_are_told_apart():
