@@ -242,8 +242,8 @@ def _unranked(bound: RowBound, why: str, rows: int | None = None) -> DataError:
         f"Rows are to be kept by {name!r}, which must hold numbers, dates or moments (2026-01-31 12:00, or as the "
         f"'format' of its attribute says), and {why}.",
         code="column-type" if rows is None else "values-outside-domain",
-        remedy="Say how its dates are written (role: drop, type: date, format: dd.mm.yyyy), correct the column, or keep "
-        "rows by another one ('keep' under 'people'), or any.",
+        remedy="Say how its dates are written (role: drop, type: date, format: dd.mm.yyyy), correct the column, or "
+        "keep rows by another one ('keep' under 'people'), or any.",
         details={} if rows is None else {"columns": {name: {"outside": rows}}},
     )
 
