@@ -203,6 +203,9 @@ def advise(
     )
 
 
+_NAMED = 8  # alternatives for which there was no time
+
+
 def _limits(truth: TrueCounts, left: Sequence[str], time_limit: float) -> Iterator[str]:
     """What was not looked at."""
     looked = zip(("single columns", "pairs", "triples"), truth.counts, truth.possible, strict=False)
@@ -210,9 +213,10 @@ def _limits(truth: TrueCounts, left: Sequence[str], time_limit: float) -> Iterat
     if fewer:
         yield f"Scores are of {' and '.join(fewer)} of columns, picked without looking at the values."
     if left:
+        shown = left if len(left) <= _NAMED + 1 else [*left[:_NAMED], f"and {len(left) - _NAMED} more"]
         yield (
-            f"The time was up after {number(time_limit, 3)} seconds. Not tried: {', '.join(left)}. A longer time limit "
-            "(--time-limit, time_limit) leaves time for them."
+            f"The time was up after {number(time_limit, 3)} seconds. Not tried: {', '.join(shown)}. A longer "
+            "time limit (--time-limit, time_limit) leaves time for them."
         )
 
 

@@ -132,7 +132,17 @@ def require_exact(
 def require_labels(trial: Histogram, output: str, attributes: Mapping[str, Attribute]) -> None:
     """Refuse a table that would not be read as it is written."""
     if output in PACKAGES and not _comes_back(trial, output, attributes):
-        raise _refused(output, "a name, a title or a label is too long for it, or holds what it has no place for")
+        alone = [c for c in trial.columns if not _comes_back(_beside_another(c), output, attributes)]
+        where = f" of column {alone[0].name!r}" if alone else ""
+        raise _refused(
+            output, f"a name, a title or a label{where} is too long for it, or holds what it has no place for"
+        )
+
+
+def _beside_another(column: Column) -> Histogram:
+    """A column and one that can always be written, so that no row is empty."""
+    name = "y" if column.name.casefold() == "x" else "x"
+    return Histogram.of([column, Column(name, ("x",), np.zeros_like(column.codes))])
 
 
 def require_rows(output: str, rows: int | None) -> None:

@@ -63,7 +63,10 @@ def estimate_from(
         raise ParameterError(
             f"The release has no column {unknown[0]!r}." if unknown else "Name at least one column.",
             code="column-unknown",
-            remedy=f"It has: {', '.join(known)}.",
+            remedy=f"It has: {', '.join(known)}."
+            + (
+                " With a comma in a name, give --by once for each column." if any("," in name for name in known) else ""
+            ),
         )
     kind = mechanism_named(certificate.mechanism.name)
     unfit = [name for name in options.given if name not in kind.estimate_options]

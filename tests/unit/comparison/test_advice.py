@@ -2,6 +2,7 @@
 
 import json
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -166,6 +167,13 @@ def test_the_time_may_be_up(people, monkeypatch):
     [note] = [note for note in found.notes if "4,500 seconds" in note]
     assert "drop sex" in note
     assert "drop age" not in note
+
+
+@pytest.mark.parametrize("left", [9, 10, 60])
+def test_of_many_that_were_not_tried_some_are_named(left):
+    [note] = advice._limits(SimpleNamespace(counts=(), possible=()), [f"drop c{n}" for n in range(left)], 60.0)
+    assert note.count("drop c") == (9 if left == 9 else 8)
+    assert (f"drop c7, and {left - 8} more. A longer" in note) == (left > 9)
 
 
 def test_the_time_limit_holds_within_an_alternative(people, monkeypatch):

@@ -83,6 +83,8 @@ def test_what_would_not_come_back_is_refused_and_nothing_is_written(tmp_path, ou
             table, incrowd.Policy.from_text(GENERALIZED.replace(old, new)), folder=tmp_path / "out", output=output
         )
     assert caught.value.code == "output-inexact"
+    column = new if new in table.columns else "town"
+    assert (f"of column {column!r}" in str(caught.value)) == (new not in ("AGE", "A" * 257, "A" * 81))
     assert not list(tmp_path.iterdir())
 
 

@@ -80,7 +80,7 @@ def left_out_at_most(share: float, published: int) -> int:
 
 
 def _notes(certificate: GeneralizationCertificate, missing: int, grid: Grid) -> list[str]:
-    notes = ["Counts of the published records. They are true, but for what a label covers nothing more is known."]
+    notes = ["Counts of the published records. They are true at the levels shown; what is behind a label is not known."]
     release = section_of(certificate, Generalization)
     if missing:
         notes.append(

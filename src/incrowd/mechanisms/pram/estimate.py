@@ -206,6 +206,7 @@ def reconstruct(
     if method == "em" or (method is None and whole.released.size <= _CELLS_FOR_BOTH):
         best = likeliest(whole.axes, whole.released)
         em, gap = whole.arranged(best.counts) / rate, best.gap
+        notes.append(_LIKELIEST)
         if gap > 1.0:
             notes.append(
                 f"The likeliest numbers are rough: their likelihood may be e^{number(gap, 3)} times too small."
@@ -302,8 +303,9 @@ def of_sample(found: Iterable[Floats], rate: float) -> tuple[Floats, Floats]:
 
 _SAMPLED = (
     "The table is a random sample of the people that estimates speak of. Standard errors and 95% intervals count both "
-    "the sampling and the randomisation. Estimates may be below zero; what is summed up may be summed up from them."
+    "the sampling and the randomisation. Estimates may be below zero; add them up as they are."
 )
+_LIKELIEST = "em: the likeliest numbers of which none is below zero; of these no error is stated."
 _RARE = (
     "Values that are seldom in the release, or not at all, may still be a few people's: their intervals reach up to "
     "the Poisson law's limit, however small the standard error."
@@ -312,7 +314,7 @@ _FEW = "There are few records: the intervals, which rest on the normal distribut
 _NO_MEAN = "Groups whose number of people is not known to be far from zero have no mean."
 _ERRORS = (
     "Standard errors and 95% intervals are those of the randomisation: they speak of the people of the table. "
-    "Estimates may be below zero; what is summed up may be summed up from them."
+    "Estimates may be below zero; add them up as they are."
 )
 
 
