@@ -1,13 +1,15 @@
 """Tables of nearly distinct tuples: cells that stay in the engine, and the most memory that a release takes.
 
-Half of the rows are one of 20 thousand tuples, the others are all but unique, in eight columns of ten million million
-million possible tuples. Levels are fixed: as the values are, so that the engine has a cell for every other row, and
-coarse; with `--choose` they are chosen privately, and a tree is grown, by counts of cells that stay in the engine.
-DuckDB may use half of the memory that is given, and turns to temporary files. Targets: 8 GB for all of it on one
-machine; on Spark, 2 GB for the driver, of which Java's heap may have one, with two executors.
+Half of the rows are one of 20 thousand tuples (fewer in small tables), the others are all but unique, in eight
+columns of ten million million million possible tuples; with `--different`, so many are all but unique. Levels are
+fixed: as the values are, so that the engine has a cell for every other row, and coarse; with `--choose` they are chosen
+privately, and a tree is grown, by counts of cells that stay in the engine. DuckDB may use half of the memory that is
+given, and turns to temporary files. Targets: 8 GB for all of it on one machine; on Spark, 2 GB for the driver, of which
+Java's heap may have one, with two executors of 2 GB.
 
 It takes long, so it is not part of `make bench`: `python -m bench.cells --rows 400000000` is a table of 200 million
-different tuples. `--spark` runs the same on a local cluster, `--wide` looks at tables of many columns and of huge
+different tuples. `--spark` runs the same on a local cluster (`--rows 200000000 --different 50000000` takes some 30 GB
+on disk at most), `--wide` looks at tables of many columns and of huge
 domains instead. `--record` keeps what was found.
 """
 
@@ -15,8 +17,10 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -43,14 +47,15 @@ WIDE = {
 
 
 @cache
-def nearly_distinct(rows: int) -> Path:
-    """A Parquet file."""
-    path = scratch() / f"nearly-distinct-{rows}.parquet"
+def nearly_distinct(rows: int, different: int) -> Path:
+    """A Parquet file; so many of the rows are all but unique."""
+    path = scratch() / f"nearly-distinct-{rows}-{different}.parquet"
     columns = ", ".join(
         f"CAST(hash(who * 100 + {number}) % {size} AS INTEGER) AS {name}"
         for number, (name, size) in enumerate(COLUMNS.items())
     )
-    who = f"CASE WHEN i % 2 = 0 THEN i ELSE -1 - (hash(i) % {FREQUENT})::BIGINT END AS who"
+    frequent = f"-1 - (hash(i) % {min(FREQUENT, rows // 200)})::BIGINT"
+    who = f"CASE WHEN i % {rows // different} = 0 THEN i ELSE {frequent} END AS who"
     with duckdb.connect(config={"memory_limit": "1GB", "preserve_insertion_order": "false"}) as connection:
         connection.execute(
             f"COPY (SELECT {columns} FROM (SELECT {who} FROM range({rows}) AS r(i))) TO '{path}' (FORMAT parquet)"
@@ -122,7 +127,7 @@ def run(
     """The release command on nearly distinct tuples."""
     if quick:
         rows, gigabytes = 400_000, 4
-    data = nearly_distinct(rows)
+    data = nearly_distinct(rows, rows // 2)
     for key, levels in shapes.items():
         took = released(policy(key), data, gigabytes, most_cells(rows))
         name = f"release command, {rows:,} rows, {rows // 2:,} different tuples, {levels}, {gigabytes:g} GB given"
@@ -139,42 +144,55 @@ def run_wide(quick: bool = False) -> Iterator[Row]:
 
 
 _ON_SPARK = """
+import json
+from pathlib import Path
 from pyspark.sql import SparkSession
+from bench.spark_release import family_seconds, peak_megabytes
 from incrowd import api
 from incrowd.policy import Policy
 settings = {{
     "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1", "spark.driver.memory": "1g",
     "spark.executor.memory": "2g", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
-    "spark.local.dir": {place!r},
 }}
 spark = SparkSession.builder.master("local-cluster[2,1,2560]").config(map=settings).getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
+java = int(spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
 made = api.release(spark.read.parquet({data!r}), Policy.from_file({policy!r}), rehearse=True, most_cells={most})
 assert made.load().total, "something must have been released"
+Path({found!r}).write_text(json.dumps([family_seconds(java), peak_megabytes(java)]))
 """
 
 
-def run_spark(quick: bool = False, rows: int = ROWS, shapes: Mapping[str, str] = SHAPES) -> Iterator[Row]:
-    """The same on a cluster of two executors; time and memory are Python's part of the driver."""
+def run_spark(
+    quick: bool = False, rows: int = ROWS, different: int | None = None, shapes: Mapping[str, str] = SHAPES
+) -> Iterator[Row]:
+    """The same on a cluster of two executors.
+
+    Processor time is the driver's and the executors', memory the driver's alone: what Python and what Java had at most.
+    """
     if importlib.util.find_spec("pyspark") is None or not (shutil.which("java") or os.environ.get("JAVA_HOME")):
         yield Row("spark, coarse", "release on Spark", note="PySpark or Java is not installed")
         return
-    rows = 400_000 if quick else rows
-    data = nearly_distinct(rows)
+    rows, different = (400_000, 100_000) if quick else (rows, different or rows // 2)
+    data = nearly_distinct(rows, different)
     for key, levels in shapes.items():
         folder = new_folder()
         (folder / "policy.yaml").write_text(policy(key), encoding="utf-8")
-        work = _ON_SPARK.format(
-            data=str(data), policy=str(folder / "policy.yaml"), place=str(scratch()), most=most_cells(rows)
-        )
-        took = command("python", "-c", work)
-        name = f"release on Spark, {rows:,} rows, {rows // 2:,} different tuples, {levels}, Java's heap of 1 GB"
-        yield Row(f"spark, {key}", name, took, target=1000, target_for="megabytes", figures={"rows": rows})
+        names = {"data": str(data), "policy": str(folder / "policy.yaml"), "found": str(folder / "java.json")}
+        # Executors of a local cluster work in the folder that this names, whatever the session's settings.
+        work = _ON_SPARK.format(**names, most=most_cells(rows))
+        python = command("env", f"SPARK_LOCAL_DIRS={folder}", sys.executable, "-c", work)
+        seconds, megabytes = json.loads((folder / "java.json").read_text(encoding="utf-8"))
+        took = Spent(python.seconds, python.cpu + seconds, (python.megabytes or 0) + megabytes)
+        name = f"release on Spark, {rows:,} rows, {different:,} different tuples, {levels}, Java's heap of 1 GB"
+        yield Row(f"spark, {key}", name, took, target=2000, target_for="megabytes", figures={"rows": rows})
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=ROWS)
+    parser.add_argument("--different", type=int, help="how many of them are all but unique; half, if nothing is said")
     parser.add_argument("--gigabytes", type=float, default=GIGABYTES)
     parser.add_argument("--spark", action="store_true", help="on a local cluster of two executors instead")
     parser.add_argument("--choose", action="store_true", help="levels that are chosen, and a tree")
@@ -186,7 +204,7 @@ def main() -> None:
     shapes = CHOICES if options.choose else SHAPES
     work: Callable[[bool], Iterator[Row]] = partial(run, rows=options.rows, gigabytes=options.gigabytes, shapes=shapes)
     if options.spark:
-        work = partial(run_spark, rows=options.rows, shapes=shapes)
+        work = partial(run_spark, rows=options.rows, different=options.different, shapes=shapes)
     if options.wide:
         work = run_wide
     rows = show(measured(work, options.quick))

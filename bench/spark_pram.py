@@ -8,7 +8,6 @@ driver, of Java and of the executors' Python. Needs the extra `spark` and Java.
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring import Row, in_turns, main
-from bench.spark_release import can_run, java_seconds, session
+from bench.spark_release import can_run, family_seconds, session
 from bench.tables import FIELDS, FIRST_DAY, Field, new_folder, people
 from incrowd import api
 from incrowd.policy import Policy
@@ -64,28 +63,11 @@ def run(quick: bool = False) -> Iterator[Row]:
     }
     for work in works.values():  # so that all are as warm
         work()
-    took = in_turns(works, repeats, lambda: time.process_time() + java_seconds(process) + _workers_seconds(process))
+    took = in_turns(works, repeats, lambda: time.process_time() + family_seconds(process))
     name = f"PRAM by executors, {rows:,} rows, {TUPLES:,} tuples"
     yield Row("copy", name, took["pram"], "Spark reading and writing the table", took["copy"], target=2)
     yield Row("sort", name, took["pram"], "Spark reading, sorting and writing the table", took["sort"], target=2)
     spark.stop()
-
-
-def _workers_seconds(java: int) -> float:
-    """The processor time of the executors' Python: of Java's children, theirs, and those of them that have ended."""
-    total, parents = 0, {java}
-    for _ in range(2):
-        found = set()
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
-            except OSError:  # ended meanwhile
-                continue
-            if int(fields[1]) in parents:
-                found.add(int(stat.parent.name))
-                total += sum(map(int, fields[11:15]))
-        parents = found
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -85,6 +86,34 @@ def java_seconds(process: int) -> float:
         return 0.0
     fields = stat.read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def family_seconds(java: int) -> float:
+    """The same, and that of what it started: executors and their Python, also of those of them that have ended."""
+    return java_seconds(java) + children_seconds(java)
+
+
+def children_seconds(java: int) -> float:
+    """The processor time of the Java process's children and theirs, and of those of theirs that have ended."""
+    total, parents = 0, {java}
+    for _ in range(2):
+        found = set()
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:  # ended meanwhile
+                continue
+            if int(fields[1]) in parents:
+                found.add(int(stat.parent.name))
+                total += sum(map(int, fields[11:15]))
+        parents = found
+    return total / os.sysconf("SC_CLK_TCK")
+
+
+def peak_megabytes(process: int) -> float:
+    """The most memory that a process has had."""
+    status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    return int(re.search(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)[1]) / 2**10  # type: ignore[index]
 
 
 if __name__ == "__main__":
