@@ -2,15 +2,17 @@
 
 Columns are drawn one after the other along the tree, each given those before it in its table. Rows are sorted by the
 columns that it depends on, then by the others, and get quantiles from a sequence that is spread evenly over every
-stretch of rows, short or long (multiples of the golden ratio). So the counts of rows follow the model's tables to
-about one row a cell, where independent draws would scatter like a sample. By columns that no table has together, rows
-are brought near the model by swaps (`swaps`), as far as this does not take too long.
+stretch of rows, short or long: multiples of the golden ratio, or of the root of a prime. Each column has another
+number, and no two of these are related; else quantiles of columns would depend on each other where both orders begin
+with the same long column. So the counts of rows follow the model's tables to about one row a cell, where independent
+draws would scatter like a sample. By columns that no table has together, rows are brought near the model by swaps
+(`swaps`), as far as this does not take too long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import combinations
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import combinations, count
 from math import comb, prod
 from typing import Any
 
@@ -21,7 +23,6 @@ from incrowd.mechanisms.views.swaps import Target, swap
 
 Array = np.ndarray[Any, Any]
 
-_GOLDEN = (5**0.5 - 1) / 2
 _KEYS = 2**62
 _WORK = 400_000_000
 """Rows that are looked at, for all targets and passes of swaps: some seconds."""
@@ -48,6 +49,7 @@ def drawn(
     codes = np.zeros((len(tree.sizes), rows), dtype=np.int64)
     done: list[int] = []
     columns, passes = _swaps(len(tree.sizes), rows)
+    steps = _steps()
     for table in [tree.root, *(edge.child for edge in tree.edges)]:
         clique = tree.cliques[table]
         for column in sorted(set(clique) - set(done), key=lambda c: -tree.sizes[c]):
@@ -57,7 +59,7 @@ def drawn(
             others = [c for c in reversed(done) if c not in given]
             order = _order(codes, tree.sizes, [*given, *others], rng)
             group = _folded(codes, tree.sizes, given)[order]
-            quantiles = (rng.random() + _GOLDEN * np.arange(rows)) % 1
+            quantiles = (rng.random() + next(steps) * np.arange(rows)) % 1
             codes[column, order] = _inverse(joint.reshape(-1, tree.sizes[column]), group, quantiles)
             if passes and others:
                 sets = [s for n in range(1, columns) for s in combinations(done, n) if not set(s) <= set(given)]
@@ -67,6 +69,17 @@ def drawn(
                 swap(codes[column], _folded(codes, tree.sizes, given), targets, passes, rng)
             done.append(column)
     return np.ascontiguousarray(rng.permutation(codes.T))
+
+
+def _steps() -> Iterator[float]:
+    """Numbers whose multiples are spread evenly, with and without those of the others: of different square roots."""
+    yield (5**0.5 - 1) / 2
+    primes: list[int] = []
+    for number in count(2):
+        if all(number % prime for prime in primes):
+            primes.append(number)
+            if number != 5:
+                yield number**0.5 % 1
 
 
 def _swaps(columns: int, rows: int) -> tuple[int, int]:

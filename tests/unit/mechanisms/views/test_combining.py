@@ -16,6 +16,7 @@ from incrowd.mechanisms.views.margins import Margins
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.model import Model
 from incrowd.mechanisms.views.model_fit import carried, fit
+from incrowd.mechanisms.views.rows import drawn
 from incrowd.mechanisms.views.swaps import Target, swap
 
 SIZES = (3, 2, 4, 3, 2)
@@ -395,6 +396,22 @@ def test_rows_are_right_on_average():
     rows = np.concatenate([model.sample(60, rng) for _ in range(500)])
     for columns in [(0, 1), (2, 4), (0, 2), (0, 3)]:
         assert np.abs(counted(rows, list(columns)) / 500 - model.marginal(columns)).max() < 0.4
+
+
+@pytest.mark.parametrize("per_date", [1, 1.3, 1.618, 2, 2.618])
+def test_rows_of_many_dates_follow_the_model_by_the_other_columns(per_date):
+    """With about a row for each date, the orders in which columns are drawn begin alike: their quantiles must not."""
+    of_a, of_b = np.array([0.1, 0.2, 0.3, 0.4]), np.array([[0.2, 0.8], [0.7, 0.3], [0.4, 0.6], [0.9, 0.1]])
+    of_c = np.array([[0.1, 0.9], [0.8, 0.2]])
+    whole = np.einsum("d,a,ab,bc->dabc", np.full(1500, 1 / 1500), of_a, of_b, of_c)
+    tree, rows = JunctionTree(whole.shape, [(0, 1, 2, 3)]), int(1500 * per_date)
+    tables = [whole.transpose(tree.cliques[0])]
+    for seed in range(5):
+        codes = drawn(tree, tables, lambda columns: margin(whole, columns), rows, np.random.default_rng(seed))
+        for column in range(1, 4):
+            expected = rows * margin(whole, [column])
+            found = np.bincount(codes[:, column], minlength=whole.shape[column])
+            assert np.abs(found - expected).sum() / 2 < 50
 
 
 def test_rows_come_in_no_order():
