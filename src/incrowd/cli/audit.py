@@ -145,7 +145,8 @@ def _show(console: Console, audit: Audit, html: str | None) -> None:
         f"{safe(', '.join(audit.quasi))}: k = {audit.k:,}[/]",
         soft_wrap=True,
     )
-    console.print(f"  {alone:,} records are alone in their group, {percent(alone / audit.records)} of all")
+    who = "1 record is alone in its group" if alone == 1 else f"{alone:,} records are alone in their group"
+    console.print(f"  {who}, {percent(alone / audit.records)} of all")
     if audit.people is not None:
         _show_people(console, audit.people)
     _show_risks(console, audit)

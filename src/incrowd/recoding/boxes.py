@@ -208,6 +208,8 @@ def groups_within(hierarchy: Hierarchy, values: Values) -> list[Values]:
         if (at != at[0]).any():
             order = np.argsort(at, kind="stable")
             edges = np.flatnonzero(np.diff(at[order])) + 1
+            if len(edges) + 1 == len(codes):
+                return [(value,) for value in sorted(values)]
             groups = [tuple(part.tolist()) for part in np.split(codes[order], edges)]
             return sorted(groups)
     return []
@@ -270,7 +272,12 @@ class Namer:
         found, name = self._node(values)
         if found:
             return [name or "missing"]
-        return [name for group in groups_within(self.hierarchy, values) for name in self._nodes_of(group)]
+        groups = groups_within(self.hierarchy, values)
+        if len(groups) == len(values):  # of thousands of values, one look for all
+            level, sizes = self.hierarchy.levels[0], self._sizes[0]
+            alone = level.to[[value for (value,) in groups]]
+            return [level.labels[at] or "missing" for at in alone[sizes[alone] == 1].tolist()]
+        return [name for group in groups for name in self._nodes_of(group)]
 
 
 def _listed(names: Sequence[str], word: str) -> str:

@@ -33,6 +33,11 @@ def test_json_has_what_scripts_rely_on(call, people):
     assert not any(secret in out for secret in SECRETS)
 
 
+def test_one_record_is_one_record(call, people):
+    people.write_text(PEOPLE + "\n>=80,F,flu-secret,3,y\n", encoding="utf-8")
+    assert "  1 record is alone in its group, 8.3% of all\n" in call("audit", people, "--quasi", "age")[1]
+
+
 def test_infinity_is_a_text_in_json(call, people):
     code, out, _ = call(
         "audit", people, "--quasi", "age", "--sensitive", "disease", "--adversary", "II sigma=100 b=5", "--json"

@@ -98,6 +98,17 @@ def test_long_unions_are_named_by_what_they_leave_out():
     assert namer.name(tuple(range(1, 10))) == "all except a"
 
 
+def test_thousands_of_values_are_named_in_one_look(monkeypatch):
+    coding = Coding("town", Categories(tuple(f"t{n}" for n in range(4000))), missing="keep")
+    namer = Namer(coding, build(None, coding), ordered=False)
+    looks, look = [], Namer._node
+    monkeypatch.setattr(Namer, "_node", lambda self, values: looks.append(values) or look(self, values))
+    name = namer.name((*range(0, 4000, 2), 4000))
+    assert name.startswith("any of t0, t2, t4, ")
+    assert name.endswith(", t3998 or missing")
+    assert len(looks) < 10
+
+
 def test_bins_keep_their_brackets():
     coding = Coding("pay", Bins((0.0, 1.0, 2.0, 5.0)))
     namer = Namer(coding, build(None, coding), ordered=True)
