@@ -198,7 +198,7 @@ def test_the_time_limit_holds_within_an_alternative(people, monkeypatch):
 
 
 def test_no_synthetic_rows_are_drawn_for_a_score(people, monkeypatch):
-    """They cost more than the views, and tell the same counts."""
+    """They cost more than the views, and tell the same counts. A score is of a model that is found nearly."""
     text = TEXT.replace("sampled_crowd, epsilon: 1", "views, rows: 500, epsilon: 1").replace(", level: 0", "")
     policy = Policy.from_text(text)
     table = count_table(people, policy, codings(policy), show_values=False, progress=lambda part: None)
@@ -207,7 +207,7 @@ def test_no_synthetic_rows_are_drawn_for_a_score(people, monkeypatch):
     monkeypatch.setattr(draw, "combined", None)
     tried = advice.carried_out(policy, advice.Change("as it is", {}), table, truth, RandomSource.seeded(3))
     assert tried.found.refused is None
-    assert tried.found.scores == pytest.approx(whole, abs=1e-9)
+    assert tried.found.scores == pytest.approx(whole, abs=5e-4)
 
 
 def test_scores_are_those_of_sets_counted_once(people):

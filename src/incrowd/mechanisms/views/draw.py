@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 
@@ -41,15 +42,22 @@ class ViewsOutcome:
 
     Attributes:
         views: all of them, in the order in which they were drawn.
-        model: what they say together; None if no synthetic table was asked for.
+        drawn_from: the model that the synthetic table was drawn from; None if none was asked for.
         combined: the synthetic table.
         truth: the full table that they were drawn from. For the publisher's eyes only.
+        last: the model in whose light the last view was chosen, if it was.
     """
 
     views: tuple[View, ...]
-    model: Model | None
+    drawn_from: Model | None
     combined: Histogram
     truth: Truth
+    last: Model | None = None
+
+    @cached_property
+    def model(self) -> Model:
+        """What the views say together: where no synthetic table was drawn from it, nearly."""
+        return self.drawn_from or fitted(self.truth.sizes, self.views, near=self.last)
 
 
 def run(settings: ViewsSettled, table: Histogram | KeptTable, source: RandomSource) -> ViewsOutcome:
@@ -71,24 +79,26 @@ def run(settings: ViewsSettled, table: Histogram | KeptTable, source: RandomSour
         _drawn(chooser, Candidate((places[name],), (settings.base[name],)), plan.single, source)
         for name in settings.singles
     ]
+    last: Model | None = None
     if settings.listed:
         model = _fitted(chooser, views) if settings.by == "crowd" else None
         for listed in settings.listed:
             candidate = chooser.at_levels(tuple(places[name] for name in listed), model)
             views.append(_drawn(chooser, candidate, plan.view, source))
     else:
-        views += _chosen(chooser, views, source)
+        chosen, last = _chosen(chooser, views, source)
+        views += chosen
     if (len(views), plan.singles) != (plan.singles + plan.views, len(settings.singles)):
         raise InternalError("other views were drawn than were planned")
     if not settings.combine:
-        return ViewsOutcome(tuple(views), None, _nothing(truth.columns), truth)
+        return ViewsOutcome(tuple(views), None, _nothing(truth.columns), truth, last)
     model = _fitted(chooser, views)
     rng = np.random.default_rng([int(word) for word in source.words(4)])
     return ViewsOutcome(tuple(views), model, combined(model, truth.columns, settings.rows, rng), truth)
 
 
-def _chosen(chooser: Chooser, singles: Sequence[View], source: RandomSource) -> list[View]:
-    """Views that are chosen one after the other, each in the light of those before."""
+def _chosen(chooser: Chooser, singles: Sequence[View], source: RandomSource) -> tuple[list[View], Model | None]:
+    """Views that are chosen one after the other, each in the light of those before, and the model before the last."""
     plan, choice = chooser.settings.plan, chooser.settings.choice
     found: list[View] = []
     model = _fitted(chooser, singles) if plan.views else None
@@ -100,7 +110,7 @@ def _chosen(chooser: Chooser, singles: Sequence[View], source: RandomSource) -> 
             model = _fitted(chooser, [*singles, *found], model)
         candidate = chooser.pick(chooser.possible([view.places for view in found], model), model, source)
         found.append(_drawn(chooser, candidate, plan.view, source))
-    return found
+    return found, model
 
 
 def _drawn(chooser: Chooser, candidate: Candidate, step: Step, source: RandomSource) -> View:
@@ -130,11 +140,11 @@ def _fitted(chooser: Chooser, views: Sequence[View], start: Model | None = None)
     return fitted(chooser.sizes, views, start)
 
 
-def fitted(sizes: Sequence[int], views: Sequence[View], start: Model | None = None) -> Model:
+def fitted(sizes: Sequence[int], views: Sequence[View], start: Model | None = None, near: Model | None = None) -> Model:
     """What views say together: post-processing of what is published."""
     measurements = [view.measurement for view in views]
     singles = [m for m in measurements if len(m.columns) == 1]
-    return fit(sizes, measurements, total_of(singles or measurements), start)
+    return fit(sizes, measurements, total_of(singles or measurements), start, near)
 
 
 def combined(model: Model, columns: Sequence[Column], rows: int | None, rng: np.random.Generator) -> Histogram:

@@ -64,7 +64,8 @@ class Model:
         wanted = self.tree.ordered(columns)
         home = self.tree.home(wanted)
         if home is None:
-            start = min(range(len(self.tree.cliques)), key=lambda table: self._work(table, -1, (), wanted))
+            end = next(i for i, clique in enumerate(self.tree.cliques) if wanted[0] in clique)
+            start = min(self._made_of(end, -1, (), wanted), key=lambda table: self._work(table, -1, (), wanted))
             found = self._message(start, -1, (), wanted)
         else:
             found = self._part(home, wanted)
@@ -151,6 +152,12 @@ class Model:
                 need |= set(link)
                 parts.append((other, link, self.tree.ordered(part)))
         return self.tree.ordered(need), parts
+
+    def _made_of(self, table: int, before: int, shared: Columns, wanted: Columns) -> Iterator[int]:
+        """The tables that a message is made of."""
+        yield table
+        for other, link, part in self._sources(table, before, shared, wanted)[1]:
+            yield from self._made_of(other, table, link, part)
 
     def _contractions(self, sets: Sequence[Columns], wanted: Columns) -> Iterator[tuple[int, Columns, Columns]]:
         """Which table the first is multiplied with next, their columns together, and those that are kept of these."""

@@ -33,10 +33,11 @@ Array = np.ndarray[Any, Any]
 
 LIMIT = 2**20
 """The cells of all tables of a junction tree together, which decide how long a fit takes."""
-_TOLERANCE, _STEPS = 1e-4, 400
-"""How far a fit goes: to so much of a cell's error in standard deviations, squared, on average, in so many steps."""
-_ROUGHLY, _MORE_STEPS = 1e-3, 100
-"""The same of a fit that goes on from another: it decides which view is next, and nothing of it is published."""
+_TOLERANCE, _ROUGHLY = 1e-4, 1e-3
+"""Of a cell's error in standard deviations, squared, on average: of what is published, and of a fit that begins at
+another model, which decides which view is next or scores what a rehearsal tells."""
+_STEPS, _MORE_STEPS = 400, 100
+"""At most: of a first fit, and of one that goes on from another."""
 _ROUNDS = 4
 """How often the parabolas of censored cells are drawn anew."""
 _DEPTH = 20.0
@@ -50,6 +51,7 @@ def fit(
     measurements: Sequence[Measurement],
     total: float,
     start: Model | None = None,
+    near: Model | None = None,
     limit: int = LIMIT,
 ) -> Model:
     """The model of a table with columns of these sizes and so many people.
@@ -61,11 +63,14 @@ def fit(
         total: the number of people.
         start: a model of the first of the same measurements; the others are taken as deviations from it. Without one,
             columns are expected to be independent.
+        near: a model of some of the same measurements, near which the new one is looked for: this takes less time, and
+            finds it less exactly.
         limit: a measurement that would make the tree's tables larger than this is left out, the last first.
     """
     kept = carried(sizes, [m.columns for m in measurements], limit)
     tree = JunctionTree(sizes, [measurements[i].columns for i in kept])
     known = {id(term.measurement): term for term in start.terms} if start is not None else {}
+    guess = {id(term.measurement): term.thetas for term in near.terms} if near is not None else {}
     settled = [_turned(m, tree.ordered(m.columns)) for m in reconciled(sizes, measurements, total)]
     single = _beliefs(sizes, settled, total)
 
@@ -76,10 +81,14 @@ def fit(
         if start is not None and len(now.columns) > 1:
             expected = coarsened(start.marginal(now.columns), now)
         found = trusts(now, expected)
-        return Term(given, now, tuple(found), tuple(np.zeros(trust.looseness.shape) for trust in found))
+        thetas = tuple(np.zeros(trust.looseness.shape) for trust in found)
+        begun = guess.get(id(given), ())
+        alike = [theta.shape for theta in begun] == [theta.shape for theta in thetas]
+        return Term(given, now, tuple(found), begun if alike else thetas)
 
     terms = [term(given, now) for given, now in zip(measurements, settled, strict=True)]
-    tolerance, steps = (_TOLERANCE, _STEPS) if start is None else (_ROUGHLY, _MORE_STEPS)
+    tolerance = _TOLERANCE if start is None and near is None else _ROUGHLY
+    steps = _STEPS if start is None else _MORE_STEPS
     model = _solved(tree, [terms[i] for i in kept], total, tolerance, steps)
     return replace(model, left=tuple(m for i, m in enumerate(measurements) if i not in kept))
 

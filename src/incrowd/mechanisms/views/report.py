@@ -16,7 +16,7 @@ from incrowd.mechanisms.base import Made, Publication
 from incrowd.mechanisms.views.certificate import ViewsStatement
 from incrowd.mechanisms.views.charts import carried_graph, heat_map
 from incrowd.mechanisms.views.choose import coarse
-from incrowd.mechanisms.views.draw import ViewsOutcome, fitted
+from incrowd.mechanisms.views.draw import ViewsOutcome
 from incrowd.mechanisms.views.model_fit import LIMIT, carried
 from incrowd.mechanisms.views.settle import MOST_CELLS, ViewsSettled
 from incrowd.mechanisms.views.state import read_views
@@ -278,7 +278,7 @@ def internal_report(policy: Policy, made: Made[ViewsOutcome, ViewsStatement], *,
     outcome = made.outcome
     true = outcome.truth
     names = [column.name for column in true.columns]
-    model = outcome.model or fitted([len(c.labels) for c in true.columns], outcome.views)
+    model = outcome.model
     errors: dict[tuple[str, str], float] = {}
     pairs = [(a, b) for a, b in combinations(range(len(names)), 2) if true.sizes[a] * true.sizes[b] <= MOST_CELLS]
     true.look([*((place,) for place in range(len(names))), *pairs])

@@ -210,6 +210,23 @@ def test_a_model_goes_on_from_an_earlier_one():
     assert after < before / 10
 
 
+def test_a_model_near_another_is_that_which_is_found_anew_and_takes_less(monkeypatch):
+    table, rng, asked = joint(sizes=(30, 20, 4), total=30_000.0), np.random.default_rng(21), []
+    propagate = JunctionTree.propagate
+    monkeypatch.setattr(JunctionTree, "propagate", lambda self, logs: (asked.append(1), propagate(self, logs))[1])
+    views = [noisy(table, columns, 8, rng) for columns in [(0,), (1,), (2,), (0, 1), (1, 2), (0, 2)]]
+    first = fit(table.shape, views[:5], table.sum())
+    asked.clear()
+    anew = fit(table.shape, views, table.sum())
+    taken = len(asked)
+    near = fit(table.shape, views, table.sum(), near=fit(table.shape, views, table.sum(), start=first))
+    moved = np.abs(near.marginal((0, 1, 2)) - anew.marginal((0, 1, 2))).sum() / 2 / table.sum()
+    assert moved < distance(anew, table, (0, 1, 2)) / 50
+    asked.clear()
+    fit(table.shape, views, table.sum(), near=anew)
+    assert len(asked) < taken / 5
+
+
 WIDE = (40, 30, 2)
 
 
