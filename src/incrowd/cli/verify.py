@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +15,10 @@ from incrowd.cli._shell import FAILED, emit, file_name, json_option, release_nam
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from incrowd.api import Verification
+    from incrowd.api import Check, Verification
+
+_CERTIFIED = re.compile("(.+/)[^/]+ is the file certified")
+_FEW_FILES = 3
 
 
 @click.command()
@@ -40,8 +47,27 @@ def verify(folder: str, key: str | None, rigorous: bool, as_json: bool) -> int:
     return 0 if found.valid else FAILED
 
 
+def _folded(checks: Sequence[Check]) -> Iterator[Check]:
+    """The checks, those of the many files of a folder that are as certified being one."""
+    files = Counter(map(_folder_certified, checks))
+    many = {folder for folder, number in files.items() if folder is not None and number > _FEW_FILES}
+    for check in checks:
+        folder = _folder_certified(check)
+        if folder in many:
+            many.remove(folder)
+            yield replace(check, name=f"the {files[folder]} files in {folder} are the files certified")
+        elif folder is None or files[folder] <= _FEW_FILES:
+            yield check
+
+
+def _folder_certified(check: Check) -> str | None:
+    """The folder of the file that such a check was about, and has found as certified."""
+    about = _CERTIFIED.fullmatch(check.name) if check.holds else None
+    return about and about[1]
+
+
 def _show(console: Console, found: Verification) -> None:
-    for check in found.checks:
+    for check in _folded(found.checks):
         mark = "[green]✓[/]" if check.holds else "[bold red]✗[/]"
         detail = "" if check.holds else f": {safe(check.detail)}"
         console.print(f"{mark} {safe(check.name)}{detail}", soft_wrap=True)

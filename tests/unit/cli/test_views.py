@@ -1,6 +1,7 @@
 """Views on the command line: plan, release, estimate, combine."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,18 @@ def test_a_release_and_what_is_made_of_it(call, written, tmp_path):
     code, out, _ = call("verify", tmp_path / "out", "--json")
     assert code == 0
     assert json.loads(out)["valid"]
+    files = sorted((tmp_path / "out" / "views").iterdir())
+    checks = [check["name"] for check in json.loads(out)["checks"]]
+    assert len(files) > 3
+    assert {f"views/{file.name} is the file certified" for file in files} < set(checks)
+    told = call("verify", tmp_path / "out")[1]
+    assert told.count(f"the {len(files)} files in views/ are the files certified") == 1
+    assert f"{files[0].name} is" not in told
+    shutil.copytree(tmp_path / "out", tmp_path / "forged")
+    (tmp_path / "forged" / "views" / files[1].name).write_bytes(b"x")
+    told = call("verify", tmp_path / "forged")[1]
+    assert f"✗ views/{files[1].name} is the file certified" in told
+    assert f"the {len(files) - 1} files in views/ are" in told or f"views/{files[0].name} is the file" in told
     code, out, _ = call("estimate", tmp_path / "out", "--by", "sex,home")
     assert code == 0
     assert "modelled" in out
