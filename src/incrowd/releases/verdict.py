@@ -202,11 +202,8 @@ def in_brief(warnings: Sequence[Concern]) -> tuple[Concern, ...]:
 def _hidden(seen: PublicView) -> Iterator[Concern]:
     for column in seen.columns:
         if column.hidden:
-            instead = (
-                f"give it more weight (importance: {{{column.name}: 3}})"
-                if seen.flat
-                else "fix its level below the top"
-            )
+            weight = f"give it more weight (importance: {{{column.name}: 3}})"
+            instead = weight if seen.flat else "fix its level below the top"
             yield Concern(
                 "hidden",
                 column.name,
@@ -445,11 +442,9 @@ def _below_control(shown: Sequence[Fidelity]) -> Iterator[Concern]:
             yield Concern(
                 "below-control",
                 None,
-                f"Counts of {_COLUMNS[found.columns - 1]} score {per_mille(found.score)} of 1000, "
-                "where true counts "
-                f"of each column alone would score {per_mille(found.control)}. Publish fewer columns "
-                "or show them "
-                "more coarsely, or ask `incrowd advise` for another mechanism.",
+                f"Counts of {_COLUMNS[found.columns - 1]} score {per_mille(found.score)} of 1000, where true counts of "
+                f"each column alone would score {per_mille(found.control)}. Publish fewer columns or show them more "
+                "coarsely, or ask `incrowd advise` for another mechanism.",
             )
             return
 

@@ -11,6 +11,7 @@ from incrowd.mechanisms.base import (
     Check,
     ComparedAs,
     ComparedSection,
+    Concern,
     FormField,
     Made,
     Mechanism,
@@ -32,7 +33,7 @@ from incrowd.mechanisms.views.section import Views
 if TYPE_CHECKING:
     from incrowd.hierarchy import CodedAttribute
     from incrowd.histogram import Histogram
-    from incrowd.marginals import Crowds
+    from incrowd.marginals import Counted, Crowds
     from incrowd.mechanisms.promises import Promise
     from incrowd.mechanisms.views.draw import ViewsOutcome
     from incrowd.mechanisms.views.settle import ViewsSettled
@@ -160,6 +161,11 @@ class ViewsMechanism(
         from incrowd.mechanisms.views.settle import spending
 
         return spending(settings)
+
+    def concerns(self, settings: ViewsSettled, table: Counted) -> Iterable[Concern]:  # noqa: ARG002
+        from incrowd.mechanisms.views.settle import concerns
+
+        return concerns(settings)
 
     def in_short(self, settings: ViewsSettled) -> str:
         return f"{settings.plan.singles + settings.plan.views} views with {settings.by}"

@@ -18,7 +18,7 @@ from incrowd.mechanisms.views.charts import carried_graph, heat_map
 from incrowd.mechanisms.views.choose import coarse
 from incrowd.mechanisms.views.draw import ViewsOutcome
 from incrowd.mechanisms.views.model_fit import LIMIT, carried
-from incrowd.mechanisms.views.settle import MOST_CELLS, ViewsSettled
+from incrowd.mechanisms.views.settle import MOST_CELLS, ViewsSettled, components
 from incrowd.mechanisms.views.state import read_views
 from incrowd.mechanisms.views.view import View
 from incrowd.policy import Policy
@@ -156,7 +156,7 @@ def _carried(
 ) -> list[Content]:
     names = list(labels)
     graph = carried_graph("Columns that a view carries together", names, [view.columns for view in views])
-    apart = _components(names, [view.columns for view in views])
+    apart = components(names, [view.columns for view in views])
     parts: list[Content] = [
         figure(graph, "A line joins two columns that some view carries together; a thicker one, if several do."),
     ]
@@ -192,19 +192,6 @@ def _carried(
     if any(file != f"views/{'.'.join(view.columns)}.parquet" for file, view in zip(files, views, strict=True)):
         heads, rows = [*heads, "file"], [[*row, file] for row, file in zip(rows, files, strict=True)]
     return [*parts, table("The views", heads, rows, numbers=(2, 3))]
-
-
-def _components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[list[str]]:
-    group = {name: {name} for name in names}
-    for view in views:
-        joined = set().union(*(group[name] for name in view))
-        for name in joined:
-            group[name] = joined
-    found: list[list[str]] = []
-    for name in names:
-        if not any(name in one for one in found):
-            found.append([other for other in names if other in group[name]])
-    return found
 
 
 def _singles(settings: ViewsSettled, views: Sequence[View]) -> list[Content]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import comb, prod
 
 from incrowd.core.errors import PolicyError, UnreachableError
+from incrowd.core.numbers import count
 from incrowd.domain import Recode
 from incrowd.hierarchy import CodedAttribute
 from incrowd.histogram import Histogram
 from incrowd.mechanisms import promises
 from incrowd.mechanisms.already_sampled import require_one_use
-from incrowd.mechanisms.base import Tell, fixed_levels
+from incrowd.mechanisms.base import Concern, Tell, fixed_levels
 from incrowd.mechanisms.persons import Persons
 from incrowd.mechanisms.views.section import Choose, Views
 from incrowd.policy import Policy
@@ -259,3 +260,31 @@ def spending(settings: ViewsSettled) -> promises.Promise:
 
 
 __all__ = ["NoiseStep", "ViewsSettled", "planned", "prepare", "rounds_of", "settle", "spending"]
+
+
+def concerns(settings: ViewsSettled) -> Iterator[Concern]:
+    """Listed views that leave columns unconnected, of which the synthetic table is asked nevertheless."""
+    apart = components(settings.names, settings.listed)
+    if settings.combine and settings.choice is None and len(apart) > 1:
+        groups = "; ".join(", ".join(group) for group in apart)
+        yield Concern(
+            "unconnected",
+            None,
+            f"The views leave {count(len(apart), 'group', 'groups')} of columns unconnected, and in the synthetic "
+            f"table these are independent of each other: {groups}. List views that have columns of two groups, let "
+            "views be chosen, or make no such table (combine: none).",
+        )
+
+
+def components(names: Sequence[str], views: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The columns in groups that views connect."""
+    group = {name: {name} for name in names}
+    for view in views:
+        joined = set().union(*(group[name] for name in view))
+        for name in joined:
+            group[name] = joined
+    found: list[list[str]] = []
+    for name in names:
+        if not any(name in one for one in found):
+            found.append([other for other in names if other in group[name]])
+    return found

@@ -545,6 +545,11 @@ def test_more_views_than_the_budget_carries_are_refused_with_the_number_that_it_
 def test_views_that_do_not_connect_are_combined_with_a_word(people):
     made = api.release(people, policy("epsilon: 4, delta: 1e-5, by: noise, views: [[age, job], [sex, home]]"))
     assert b"unconnected" in made.report
+    [said] = [warning for warning in made.warnings if warning.code == "unconnected"]
+    assert "age, job; sex, home" in said.text
+    for release in ("views: [[age, job], [sex, home]], combine: none", "views: [[age, job], [job, sex], [sex, home]]"):
+        made = api.release(people, policy(f"epsilon: 4, delta: 1e-5, by: noise, {release}"))
+        assert "unconnected" not in {warning.code for warning in made.warnings}
     table = Histogram.of([made.histogram["sex"], made.histogram["home"]], made.histogram.counts)
     assert len(table) == 4
 
