@@ -510,14 +510,18 @@ def _block(parts: Sequence[Content]) -> Html:
 
 
 def _line(text: str) -> Html:
-    """A line, in which what stands between backticks is a command."""
-    return paragraph(*(code(part) if place % 2 else part for place, part in enumerate(text.split("`"))))
+    return paragraph(*_worded(text))
+
+
+def _worded(text: str) -> list[Content]:
+    """A sentence, in which what stands between backticks is a command."""
+    return [code(part) if place % 2 else part for place, part in enumerate(text.split("`"))]
 
 
 def _warned(title: str, warnings: Sequence[Concern]) -> list[Content]:
     if not warnings:
         return []
-    return [tag("div", tag("b", title), points([w.text for w in in_brief(warnings)]), class_="aside")]
+    return [tag("div", tag("b", title), points([_worded(w.text) for w in in_brief(warnings)]), class_="aside")]
 
 
 def _score_table(inside: Insight) -> Html:

@@ -69,6 +69,14 @@ def test_every_mechanism_has_a_verdict_on_top_of_both_reports(people, name, tmp_
         assert line.split("`")[0] in made._repr_html_()
 
 
+def test_commands_in_warnings_are_marked_as_those_in_sentences(people):
+    made = api.release(people.head(20), policy(CROWD))
+    assert any("`incrowd advise POLICY`" in concern.text for concern in made.concerns)
+    page = made.internal["report.html"].decode()
+    assert "<code>incrowd advise POLICY</code>" in page
+    assert "`" not in page.split("To be changed, perhaps")[1].split("</div>")[0]
+
+
 def test_a_forged_verdict_is_found(people, tmp_path):
     api.release(people, policy(CROWD), folder=tmp_path / "out")
     page = tmp_path / "out" / "report.html"
