@@ -25,7 +25,7 @@ _SMALL = 1e-290
 
 def cells(sizes: Sequence[int], columns: Iterable[int]) -> int:
     """How many combinations of values these columns have."""
-    return math.prod(sizes[column] for column in columns)
+    return math.prod(map(sizes.__getitem__, columns))
 
 
 def cliques(sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> list[Columns]:
@@ -71,12 +71,13 @@ class JunctionTree:
 
     def __init__(self, sizes: Sequence[int], sets: Iterable[Sequence[int]]) -> None:
         self.sizes = tuple(sizes)
+        self._order = {column: place for place, column in enumerate(np.argsort(sizes, kind="stable").tolist())}
         self.cliques = [self.ordered(clique) for clique in cliques(sizes, sets)]
         self.cells = sum(cells(sizes, clique) for clique in self.cliques)
 
     def ordered(self, columns: Iterable[int]) -> Columns:
         """Columns in the order of a table's axes: the longest last, because sums go along it."""
-        return tuple(sorted(columns, key=lambda column: (self.sizes[column], column)))
+        return tuple(sorted(columns, key=self._order.__getitem__))
 
     @cached_property
     def edges(self) -> list[Edge]:

@@ -35,8 +35,9 @@ class Target:
     def gain(self, i: Array, j: Array, mine: Array, yours: Array) -> Array:
         """Half of what the sum of squares of the surplus would lose if rows i and j swapped their codes."""
         here, there, surplus = self.place[i], self.place[j], self.surplus
-        lost = surplus[here + mine] + surplus[there + yours] - surplus[here + yours] - surplus[there + mine] - 2
-        return np.where(here == there, 0.0, lost)
+        lost: Array = surplus[here + mine] + surplus[there + yours] - surplus[here + yours] - surplus[there + mine] - 2
+        lost[here == there] = 0.0
+        return lost
 
     def room(self, i: Array, j: Array, mine: Array, yours: Array) -> Array:
         """The part of these swaps that may be made at once, for no cell to be overfilled instead of filled."""
@@ -62,6 +63,10 @@ class Target:
 
 def swap(codes: Array, group: Array, targets: Sequence[Target], passes: int, rng: np.random.Generator) -> None:
     """Swap codes between rows of one group, for counts to follow the targets: in each pass, between random pairs."""
+    if passes:
+        labels, group = np.unique(group, return_inverse=True)
+        if len(labels) <= 1 << 16:
+            group = group.astype(np.uint16)  # which NumPy sorts in one pass
     for _ in range(passes):
         order = rng.permutation(len(codes))
         order = order[np.argsort(group[order], kind="stable")]

@@ -406,6 +406,23 @@ def test_swaps_bring_counts_nearer_and_move_nothing_between_groups():
     assert (np.bincount(group * 6 + codes) == before).all()
 
 
+@pytest.mark.parametrize("groups", [3, 1000, 70_000])
+def test_groups_of_rows_may_have_any_numbers(groups):
+    """However many there are, and whatever they are called, the same random numbers swap the same rows."""
+    rng = np.random.default_rng(6)
+    group, codes, place = rng.integers(0, groups, 80_000), rng.integers(0, 5, 80_000), rng.integers(0, 30, 80_000) * 5
+    surplus = np.bincount(place + codes, minlength=150) - rng.dirichlet(np.ones(150)) * 80_000
+    found = []
+    for numbers in (group, group * 11 - 4):
+        swapped = codes.copy()
+        swap(swapped, numbers, [Target(place, surplus.copy())], 3, np.random.default_rng(7))
+        found.append(swapped)
+    np.testing.assert_array_equal(*found)
+    assert (found[0] != codes).any()
+    key = group * 5
+    np.testing.assert_array_equal(np.sort(key + codes), np.sort(key + found[0]))
+
+
 def test_rows_are_right_on_average():
     table = joint(total=60.0)
     model = fit(SIZES, [measured(table, columns) for columns in CYCLE], 60)
