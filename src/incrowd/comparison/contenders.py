@@ -75,7 +75,8 @@ def _of(mechanism: AnyMechanism, asked: ComparedAs) -> Contender:
         keys = next(found, None)
         if keys is None:
             raise UnreachableError("It keeps no such promise for this table.", code="unreachable")
-        policy = _policy(table, {"mechanism": name, **keys})
+        spared = {key: value for key, value in mechanism.scored_with.items() if value is not None}
+        policy = _policy(table, {"mechanism": name, **keys, **spared})
         attributes = codings(policy)
         settings = mechanism.settle(policy, attributes, 1)
         orders = {a.name: [a.coding.base_labels.index(label) for label in table[a.name].labels] for a in attributes}

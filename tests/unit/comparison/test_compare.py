@@ -15,6 +15,7 @@ from incrowd.comparison.chart import draw
 from incrowd.comparison.contenders import CONTENDERS, Contender, ReadyContender, noise
 from incrowd.comparison.workload import Workload
 from incrowd.core.errors import ParameterError, UnreachableError
+from incrowd.mechanisms.views import draw as drawing
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import dense
@@ -112,6 +113,16 @@ def test_estimates_are_right_on_average(table, name):
         each = np.array([d[names] for d in draws])
         error = each.std(axis=0) / math.sqrt(len(draws)) + 1.0
         assert (np.abs(each.mean(axis=0) - truth) < 7 * error).all()
+
+
+def test_no_synthetic_rows_are_drawn_for_an_error(table, monkeypatch):
+    """They cost more than the views, and tell the same counts."""
+    monkeypatch.setattr(drawing, "combined", None)
+    [views] = [c for c in CONTENDERS if c.name == "views"]
+    workload = Workload.of(table)
+    told = views.settle(table, workload, 1.0, 1e-4).draw(RandomSource.seeded(8))
+    assert told.keys() == workload.truth.keys()
+    assert workload.errors(told).absolute < 0.1
 
 
 def test_noise_is_that_of_the_geometric_law():
