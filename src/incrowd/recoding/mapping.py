@@ -276,8 +276,10 @@ def _cut(raw: Mapping[str, Any], names: Mapping[str, int]) -> Cut:
 
 def _column(raw: Mapping[str, Any]) -> TreeColumn:
     base = tuple(raw["values"])
-    _require(len(base) * len(raw["sets"]) <= _MOST_VALUES)
-    sets = tuple(_values(item["values"], len(base)) for item in raw["sets"])
+    runs = [_runs_of(item["values"], len(base)) for item in raw["sets"]]
+    # A short file could hold very long sets, so they are written out after that only.
+    _require(sum(last - first + 1 for among in runs for first, last in among) <= _MOST_VALUES)
+    sets = tuple(tuple(value for first, last in among for value in range(first, last + 1)) for among in runs)
     labels = tuple(item["label"] for item in raw["sets"])
     _require(isinstance(raw["name"], str) and all(x is None or isinstance(x, str) for x in (*base, *labels)))
     _require(len(set(base)) == len(base) > 0 and len(set(labels)) == len(labels) and len(set(sets)) == len(sets))
@@ -334,8 +336,9 @@ def _runs(values: Values) -> list[list[int]]:
     return runs
 
 
-def _values(runs: Sequence[Sequence[int]], size: int) -> Values:
-    """The codes of runs, checked before they are written out: a short file could hold very long ones."""
+def _runs_of(runs: Sequence[Sequence[int]], size: int) -> Sequence[Sequence[int]]:
+    """Runs of codes, if they are some."""
+    _require(all(len(run) == 2 for run in runs))
     _require(all(type(end) is int for run in runs for end in run) and all(0 <= a <= b < size for a, b in runs))
     _require(all(last + 1 < first for (_, last), (first, _) in pairwise(runs)))
-    return tuple(value for first, last in runs for value in range(first, last + 1))
+    return runs

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from incrowd.core.signing import canonical
+from incrowd.recoding import mapping
 from incrowd.recoding.mapping import Box, Cut, Tree, TreeColumn, grid, read_tree
 
 COLUMN = TreeColumn("a", ("x", "y", None), ((0, 1, 2), (0, 1), (2,)), ("*", "x or y", None))
@@ -20,6 +21,23 @@ def changed(change):
 def test_a_tree_is_read_as_it_was_written():
     assert read_tree(TREE.to_bytes()).to_bytes() == TREE.to_bytes()
     assert read_tree(TREE.to_bytes()).leaves == [1, 2]
+
+
+def wide(size):
+    """A column of so many values, each of which is a set, and their tree."""
+    values = tuple(f"v{n}" for n in range(size))
+    sets = (tuple(range(size)), *((n,) for n in range(size)))
+    column = TreeColumn("a", values, sets, ("*", *values))
+    return Tree((column,), (Box((0,), size, 0, tuple(range(1, size + 1))), *(Box((n + 1,), 1) for n in range(size))))
+
+
+def test_what_a_mapping_holds_is_limited_and_not_what_it_could_hold(monkeypatch):
+    """A tree that splits a column of thousands into its values is no file of millions of values."""
+    content = wide(20_000).to_bytes()
+    assert len(read_tree(content).leaves) == 20_000
+    monkeypatch.setattr(mapping, "_MOST_VALUES", 39_999)
+    with pytest.raises(ValueError, match="not a tree"):
+        read_tree(content)
 
 
 def put(where, value):

@@ -56,6 +56,18 @@ def people(rows=4000, seed=3):
     )
 
 
+def test_unions_of_too_many_values_are_refused_before_anything_is_drawn(tmp_path):
+    (tmp_path / "towns.txt").write_text("\n".join(f"t{n}" for n in range(16_385)))
+    wide = ATTRIBUTES.replace(
+        "town: {hierarchy", f"zip: {{domain: {{file: {tmp_path}/towns.txt}}}}\n  town: {{hierarchy"
+    )
+    with pytest.raises(PolicyError, match="zip: 16,385 of its values or groups stand side by side"):
+        api.release(people().assign(zip="t1"), policy(", splits: binary", attributes=wide))
+    api.release(people().assign(zip="t1"), policy(attributes=wide))
+    grouped = wide.replace("towns.txt}}", "towns.txt}, hierarchy: {mask: [2, 3, 6]}}")
+    api.release(people().assign(zip="t1"), policy(", splits: binary", attributes=grouped))
+
+
 def made(folder, more="", seed=1, **options):
     return api.release(people(**options), policy(more), folder=folder, _source=RandomSource.seeded(seed))
 

@@ -7,11 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+from itertools import pairwise
+
+import numpy as np
 
 from incrowd.core.errors import GuaranteeError, InputError, InternalError, PolicyError, UnreachableError
 from incrowd.core.files import read_ordinary
 from incrowd.core.numbers import as_given, number
 from incrowd.hierarchy import CodedAttribute
+from incrowd.hierarchy.tree import parents
 from incrowd.marginals import Counted
 from incrowd.mechanisms import promises
 from incrowd.mechanisms.already_sampled import require_one_use
@@ -37,6 +41,7 @@ _LOST = {"hierarchy": 25, "binary": 12}
 """A split may lose one of so many records: splits into many children leave many small parts, and lose more in all."""
 LARGEST_TABLE = 10**7
 _FEWEST_CUTS, _MOST_CUTS = 12, 30
+_MOST_SIDE_BY_SIDE = 1 << 14  # groups
 _LARGEST_MAPPING = 1 << 28
 _VOID_MAPPING = ".void.json"
 
@@ -149,6 +154,7 @@ def settle_tree(
     crowd, ordered = solve_tree(release, Persons.in_policy(policy)), ordered_columns(policy, attributes)
     settled = TreeSettled(crowd, release, attributes, ordered, len(attributes), fixed)
     if fixed is None:
+        _require_short_unions(settled)
         _require_splits(settled)
     return settled
 
@@ -210,6 +216,20 @@ def concerns(settled: TreeSettled, table: Counted) -> Iterator[Concern]:
             "every column will be hidden. Raise epsilon, delta or choice_rho, or name the 'mapping' of an earlier "
             "release; `incrowd plan crowd --tree` says how many records a split takes.",
         )
+
+
+def _require_short_unions(settled: TreeSettled) -> None:
+    """Refuse columns whose sets would be unions of so many groups that neither names nor mapping could be read."""
+    for attribute in settled.attributes if settled.release.splits == "binary" else ():
+        levels = attribute.hierarchy.levels
+        widest = max(int(np.bincount(parents(low.to, high.to)).max()) for low, high in pairwise(levels))
+        if attribute.name not in settled.ordered and widest > _MOST_SIDE_BY_SIDE:
+            raise PolicyError(
+                f"Attribute {attribute.name}: {widest:,} of its values or groups stand side by side, and a tree with "
+                f"'splits: binary' would make unions of them; {_MOST_SIDE_BY_SIDE:,} may.",
+                code="policy-invalid",
+                remedy="Give it a hierarchy that joins them in steps, choose 'splits: hierarchy', or drop it.",
+            )
 
 
 def _require_splits(settled: TreeSettled) -> None:
