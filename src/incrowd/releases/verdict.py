@@ -8,7 +8,7 @@ function in `FINDINGS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -150,11 +150,10 @@ class Insight:
         """The scores in a sentence; empty if there are none."""
         if not self.finest:
             return ""
-        told = {"at the finest values": self.finest}
-        if self.shown != self.finest:
-            told = {"at the published levels": self.shown} | told
-        scores = " and ".join(f"{_listed_scores(part.score for part in at)} {where}" for where, at in told.items())
-        control = " and ".join(_listed_scores(part.control for part in at) for at in told.values())
+        told = [(self.shown, "at the published levels")] if self.shown != self.finest else []
+        told.append((self.finest, "at the finest values"))
+        scores = " and ".join(f"{', '.join(per_mille(one.score) for one in at)} {where}" for at, where in told)
+        control = " and ".join(", ".join(per_mille(one.control) for one in at) for at, _ in told)
         return (
             f"How right counts of {_sizes(self.finest)} are, of 1000: {scores}. True counts of each column alone, "
             f"taken as independent, would reach {control}."
@@ -475,10 +474,6 @@ def _quoted(value: str | None) -> str:
 def _sizes(found: Sequence[Fidelity]) -> str:
     words = ["one", "two", "three"][: len(found)]
     return f"{', '.join(words[:-1])} and {words[-1]} columns" if len(words) > 1 else "one column"
-
-
-def _listed_scores(scores: Iterable[float]) -> str:
-    return ", ".join(map(per_mille, scores))
 
 
 # --- on top of the reports --------------------------------------------------------------------------------------------
