@@ -272,7 +272,8 @@ def least_lost(requirement: Requirement, cells: Codes, sizes: Codes, whole: Floa
 
     What is kept of a group, m records, has no more than c_s of each value s, and of any set S of values no more than
     m·(Σ_S a_s + e); see `Requirement.bounds`. So m ≤ m·(Σ_S a_s + e) + Σ_{not S} c_s, which bounds m
-    where the bracket is below 1. Taking the values that have more than their share, a few times over, finds a good set.
+    where the bracket is below 1. The values that have more than their share are a good set. (To take those that have
+    more than their share of what is left then spares a search three nodes in a hundred, and takes longer.)
 
     Args:
         requirement: what parts must keep.
@@ -283,12 +284,11 @@ def least_lost(requirement: Requirement, cells: Codes, sizes: Codes, whole: Floa
     kept, records = sizes.astype(np.float64), cells.astype(np.float64)
     for shares, more, kind in requirement.bounds(sizes[:, None], whole):
         there = records if kind is None else records @ np.eye(len(shares))[kind]
-        for _ in range(2):
-            over = (there > shares * kept[:, None]).astype(np.float64)
-            slope = over @ shares if shares.ndim == 1 else np.einsum("gs,gs->g", over, shares)
-            slope = (slope + more) * (1 + 1e-9)
-            rest = sizes - np.einsum("gs,gs->g", over, there)
-            np.minimum(kept, rest / np.maximum(1 - slope, 1e-9), out=kept, where=slope < 1)
+        over = (there > shares * kept[:, None]).astype(np.float64)
+        slope = over @ shares if shares.ndim == 1 else np.einsum("gs,gs->g", over, shares)
+        slope = (slope + more) * (1 + 1e-9)
+        rest = sizes - np.einsum("gs,gs->g", over, there)
+        np.minimum(kept, rest / np.maximum(1 - slope, 1e-9), out=kept, where=slope < 1)
     return np.maximum(np.ceil(sizes - kept * (1 + 1e-9) - 1e-6), 0).astype(np.int64)
 
 
