@@ -223,6 +223,14 @@ def promise_to_dict(promise: Promise) -> dict[str, Any]:
     return {"kind": next(name for name, cls in _KINDS.items() if isinstance(promise, cls)), **said}
 
 
+def parameters_of(promise: Promise) -> str:
+    """The parameters of a promise as a budget's unit is written: k = 17, beta = 0.3."""
+    said = {name: value for name, value in promise_to_dict(promise).items() if name != "kind" and value}
+    return ", ".join(
+        f"{name} = {as_given(value) if isinstance(value, int | float) else value}" for name, value in said.items()
+    )
+
+
 def promise_from_dict(value: Mapping[str, Any]) -> Promise:
     """The promise that `promise_to_dict` was called on."""
     given = dict(value)

@@ -34,6 +34,7 @@ from incrowd.mechanisms.promises import (
     Promise,
     Rule,
     ViewsPromise,
+    parameters_of,
 )
 from incrowd.releases.costs import added_parts, at_least, meaning, parts_of, planned_parts, remaining
 from incrowd.theory.filters import OrderFilter
@@ -209,7 +210,7 @@ class Units(Counting):
         each = None if unit is None else units_for(unit, entry.promise)
         if each is None:
             raise BudgetError(
-                f"The release cannot be measured in the unit of the budget, {unit}.",
+                f"The release cannot be measured in the unit of the budget{_named(unit)}.",
                 code="budget-unit",
                 remedy="A release fits the unit if it is of the same kind, and no parameter promises less: a crowd of "
                 "at least k at a rate of at most beta, with at most rows_per_person, chosen with at most "
@@ -318,7 +319,7 @@ def _most_units(budget: Budget) -> int:
 
     if not _units(budget, 1) or not fits(1):
         raise UnreachableError(
-            f"A budget of {budget} is not worth a single unit, {budget.unit}.",
+            f"A budget of {budget} is not worth a single unit{_named(budget.unit)}.",
             code="unreachable",
             remedy="Name a unit that promises more, or raise the budget.",
         )
@@ -334,3 +335,7 @@ def _most_units(budget: Budget) -> int:
 
 def _total(costs: Costs, name: str) -> Fraction:
     return sum((meaning(cost[name]) for cost in costs), Fraction(0))
+
+
+def _named(unit: Promise | None) -> str:
+    return "" if unit is None else f" ({parameters_of(unit)})"

@@ -436,16 +436,13 @@ def value_shares(
 
 def _below_control(shown: Sequence[Fidelity]) -> Iterator[Concern]:
     """Counts of several columns that are further from the truth than what one-way counts alone would say."""
-    for found in shown[1:]:
-        if found.score < found.control - _BELOW:
-            yield Concern(
-                "below-control",
-                None,
-                f"Counts of {_COLUMNS[found.columns - 1]} score {per_mille(found.score)} of 1000, where true counts of "
-                f"each column alone would score {per_mille(found.control)}. Publish fewer columns or show them more "
-                "coarsely, or ask `incrowd advise` for another mechanism.",
-            )
-            return
+    if found := next((f for f in shown[1:] if f.score < f.control - _BELOW), None):
+        text = (
+            f"Counts of {_COLUMNS[found.columns - 1]} score {per_mille(found.score)} of 1000, where true counts of "
+            f"each column alone would score {per_mille(found.control)}. Publish fewer columns or show them more "
+            "coarsely, or ask `incrowd advise` for another mechanism."
+        )
+        yield Concern("below-control", None, text)
 
 
 def _losers(shares: Sequence[ValueShare]) -> Iterator[Concern]:
@@ -570,11 +567,10 @@ def _names(column: ColumnVerdict) -> list[Content]:
     if not column.at_one_level:
         return ["–"]
     parts: list[Content] = []
-    gone = column.gone
-    for text in gone[:_NAMED]:
+    for text in column.gone[:_NAMED]:
         parts += [", " if parts else None, label(text)]
-    if len(gone) > _NAMED:
-        parts.append(f" and {len(gone) - _NAMED:,} more")
+    if len(column.gone) > _NAMED:
+        parts.append(f" and {len(column.gone) - _NAMED:,} more")
     return parts or ["none"]
 
 

@@ -271,6 +271,7 @@ def test_units_are_counted_and_what_is_none_is_refused(tmp_path):
     with pytest.raises(BudgetError) as refused:
         ledger.charge("d", point(0.01))
     assert refused.value.code == "budget-unit"
+    assert "the unit of the budget (k = 17, beta = 0.3)" in refused.value.message
     ledger.charge("d", crowd(copies=3))
     statement = ledger.statement("d").to_dict()
     assert (statement["rule"], statement["remaining"]["units"]) == ("unit", 0)
