@@ -34,8 +34,12 @@ class Target:
 
     def gain(self, i: Array, j: Array, mine: Array, yours: Array) -> Array:
         """Half of what the sum of squares of the surplus would lose if rows i and j swapped their codes."""
-        here, there, surplus = self.place[i], self.place[j], self.surplus
-        lost: Array = surplus[here + mine] + surplus[there + yours] - surplus[here + yours] - surplus[there + mine] - 2
+        here, there, surplus = self.place.take(i), self.place.take(j), self.surplus
+        lost: Array = surplus.take(here + mine)
+        lost += surplus.take(there + yours)
+        lost -= surplus.take(here + yours)
+        lost -= surplus.take(there + mine)
+        lost -= 2
         lost[here == there] = 0.0
         return lost
 
@@ -57,7 +61,7 @@ class Target:
 
     def _moves(self, i: Array, j: Array, mine: Array, yours: Array) -> tuple[Array, Array]:
         """The cells that swaps put a row into, and those that they take one from."""
-        here, there = self.place[i], self.place[j]
+        here, there = self.place.take(i), self.place.take(j)
         return np.concatenate([here + yours, there + mine]), np.concatenate([here + mine, there + yours])
 
 
