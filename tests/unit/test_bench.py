@@ -4,10 +4,12 @@ import ast
 import importlib
 import inspect
 import json
+import subprocess
 import sys
 import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -295,3 +297,26 @@ def test_the_studio_does_what_the_benchmark_asks_of_it(tmp_path):
     (tmp_path / "table.csv").write_text("a,b\n1,2\n1,2\n3,4\n", encoding="utf-8")
     found = KINDS["count"](asked_of(tmp_path / "table.csv"), tmp_path, lambda *_: None)
     assert found == {"sizes": [(1, 1), (2, 1)], "records": 3, "distinct": 2}
+
+
+@pytest.mark.parametrize("different", [2000, 1000])
+def test_nearly_distinct_tables_have_as_many_different_tuples_as_is_said(different):
+    from bench import cells
+
+    groups = f"SELECT count(*) AS n FROM '{cells.nearly_distinct(4000, different)}' GROUP BY {', '.join(cells.COLUMNS)}"
+    query = f"SELECT sum(n)::INT, count(*), count(*) FILTER (n = 1) FROM ({groups})"
+    [(rows, tuples, once)] = duckdb.sql(query).fetchall()
+    assert (rows, once) == (4000, different)
+    assert tuples - once == 4000 // 200  # the frequent ones
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says it there")
+def test_the_most_memory_of_a_process_is_what_it_once_had():
+    from bench.spark_release import peak_megabytes
+
+    program = "x = bytearray(100 << 20); del x; print(flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        peak = peak_megabytes(process.pid)
+        process.stdin.close()
+    assert 100 < peak < 200
