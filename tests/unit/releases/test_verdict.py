@@ -12,6 +12,7 @@ from incrowd.cli._shell import run
 from incrowd.core.numbers import percent
 from incrowd.histogram import Column, Histogram
 from incrowd.marginals import Marginals
+from incrowd.mechanisms.sampled_crowd import settle
 from incrowd.policy import Policy
 from incrowd.randomness import RandomSource
 from incrowd.recoding.fidelity import dense, fidelity
@@ -161,6 +162,15 @@ def test_a_release_that_tells_more_scores_higher(people):
         made = api.release(people, policy(f"mechanism: pram, rho: {rho}"), _source=RandomSource.seeded(3))
         scores.append(made.insight.finest[-1].score)
     assert scores == sorted(scores)
+
+
+def test_that_nobody_would_be_published_is_said_of_large_tables_that_are_shown_as_they_are(people, monkeypatch):
+    monkeypatch.setattr(settle, "_FORETOLD", 10)
+    few = people.assign(age=np.arange(len(people)) % 80)[::7]
+    for level, said in ((0, {("few-people", None)}), (1, set())):
+        told = []
+        api.release_copies(few, policy(CROWD, level=level), copies=1, warn=told.append)
+        assert codes(told) == said
 
 
 def test_what_is_said_before_publishing(people):

@@ -285,10 +285,12 @@ def spending(settings: CrowdSettled) -> promises.CrowdPromise:
 
 def concerns(settings: CrowdSettled, table: Counted) -> Iterator[Concern]:
     """Fixed levels at which hardly any group is large enough to be published."""
-    if settings.chosen or not isinstance(table, Histogram) or len(table) > _FORETOLD:
+    as_it_is = not any(settings.fixed.values())
+    if settings.chosen or not isinstance(table, Histogram) or (len(table) > _FORETOLD and not as_it_is):
         return
     k, beta = settings.crowd.k, settings.crowd.beta
-    coarse = table.recode({a.name: a.hierarchy.recode(settings.fixed[a.name]) for a in settings.attributes})
+    recodes = {a.name: a.hierarchy.recode(level) for a in settings.attributes if (level := settings.fixed[a.name])}
+    coarse = table.recode(recodes)
     sizes, often = np.unique(coarse.counts[coarse.counts >= k], return_counts=True)
     expected, sampled = 0.0, table.total if settings.crowd.already_sampled else beta * table.total
     for size, cells in zip(sizes[::-1].tolist(), often[::-1].tolist(), strict=True):
