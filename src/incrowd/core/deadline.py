@@ -44,7 +44,9 @@ def within(seconds: float, work: Callable[[], T]) -> T | None:
             # looking for what is not there, for good: slower, and without end in a profiler (3.11).
             for _ in range(_TURNS if struck.is_set() else 0):
                 pass
-    except _TimeIsUp:
+    except _TimeIsUp as up:
+        if isinstance(up.__context__, KeyboardInterrupt):  # who interrupts means all of it
+            raise up.__context__ from None
         return None
     finally:
         timer.cancel()

@@ -175,15 +175,15 @@ class Sets:
     def labels(self, numbers: Sequence[int]) -> list[str | None]:
         """The names of some sets, all different; None is the missing value alone."""
         namer = Namer(self.attribute.coding, self.attribute.hierarchy, ordered=self.ordered)
-        found: list[str | None] = []
+        found: dict[str | None, None] = {}
         for number in numbers:
             name = label = namer.name(self.values[number])
             again = 1
             while label in found:
                 again += 1
                 label = f"{name} ({again})"
-            found.append(label)
-        return found
+            found[label] = None
+        return list(found)
 
 
 def _cut(groups: Sequence[Values], masses: np.ndarray, share: float = 0.5) -> list[Values]:

@@ -118,10 +118,10 @@ class GridCells:
         part_of = np.full(self._sizes[place], -1, dtype=np.int64)
         for number, codes in enumerate(parts):
             part_of[codes] = number
-        here = np.flatnonzero(part_of[self._codes[place]] >= 0)
-        to = np.arange(self._cells)[None].repeat(len(parts), axis=0)
-        to[:, cells] = np.stack(becomes)
-        self._cell[here] = to[part_of[self._codes[place][here]], self._cell[here]]
+        at = np.full(self._cells, -1, dtype=np.int64)
+        at[cells] = np.arange(len(cells))
+        here = np.flatnonzero((part_of[self._codes[place]] >= 0) & (at[self._cell] >= 0))
+        self._cell[here] = np.stack(becomes)[part_of[self._codes[place][here]], at[self._cell[here]]]
         self._cells += len(cells) * len(parts)
 
 
@@ -170,6 +170,8 @@ class _Grid:
                 continue  # whatever it is cut into
             total = np.bincount(cell, weights=count, minlength=rows).astype(np.int64)
             for number in numbers:
+                if not (cuts := sets.cuts(number)):
+                    continue
                 affected = np.flatnonzero(self.cells[:, place] == number)
                 position = np.full(rows, -1, dtype=np.int64)
                 position[affected] = np.arange(len(affected))
@@ -177,7 +179,7 @@ class _Grid:
                 here = np.flatnonzero(at >= 0)
                 own = kappa[affected] - self.told(place, number)
                 now = int(kappa[affected] @ self.likely(total[affected]))
-                for parts in sets.cuts(number):
+                for parts in cuts:
                     many = len(parts)
                     if rows // len(numbers) * (len(numbers) + many - 1) > MOST_CELLS:
                         continue

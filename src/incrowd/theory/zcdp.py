@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 LARGEST_RHO = 1000.0
 _NO_TAIL = 1e-60
-_LARGEST_LISTED = 10**8
+_LARGEST_LISTED = 10**10
 
 
 def counts_cost(variance: int) -> Fraction:

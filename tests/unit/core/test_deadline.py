@@ -38,6 +38,19 @@ def test_only_its_own_thread_is_stopped():
     assert found == [None]
 
 
+def test_who_interrupts_means_all_of_it():
+    """Time is up while Ctrl-C is being handled, too."""
+
+    def interrupted():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            time.sleep(0.2)
+
+    with pytest.raises(KeyboardInterrupt):
+        within(0.05, interrupted)
+
+
 def test_a_profiler_goes_on_afterwards():
     """Python 3.11 would call for what was taken back without end."""
     script = """

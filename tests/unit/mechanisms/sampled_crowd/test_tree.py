@@ -61,11 +61,14 @@ def test_unions_of_too_many_values_are_refused_before_anything_is_drawn(tmp_path
     wide = ATTRIBUTES.replace(
         "town: {hierarchy", f"zip: {{domain: {{file: {tmp_path}/towns.txt}}}}\n  town: {{hierarchy"
     )
-    with pytest.raises(PolicyError, match="zip: 16,385 of its values or groups stand side by side"):
-        api.release(people().assign(zip="t1"), policy(", splits: binary", attributes=wide))
+    for more in (", splits: binary", ", splits: binary, flat: true", ", flat: true"):
+        with pytest.raises(PolicyError, match="zip: 16,385 of its values or groups stand side by side") as refused:
+            api.release(people().assign(zip="t1"), policy(more, attributes=wide))
+        assert ("splits: hierarchy" in refused.value.remedy) == ("flat" not in more)
     api.release(people().assign(zip="t1"), policy(attributes=wide))
     grouped = wide.replace("towns.txt}}", "towns.txt}, hierarchy: {mask: [2, 3, 6]}}")
-    api.release(people().assign(zip="t1"), policy(", splits: binary", attributes=grouped))
+    for more in (", splits: binary", ", flat: true"):
+        api.release(people().assign(zip="t1"), policy(more, attributes=grouped))
 
 
 def made(folder, more="", seed=1, **options):

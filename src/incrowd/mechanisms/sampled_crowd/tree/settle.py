@@ -219,16 +219,21 @@ def concerns(settled: TreeSettled, table: Counted) -> Iterator[Concern]:
 
 
 def _require_short_unions(settled: TreeSettled) -> None:
-    """Refuse columns whose sets would be unions of so many groups that neither names nor mapping could be read."""
-    for attribute in settled.attributes if settled.release.splits == "binary" else ():
-        levels = attribute.hierarchy.levels
-        widest = max(int(np.bincount(parents(low.to, high.to)).max()) for low, high in pairwise(levels))
-        if attribute.name not in settled.ordered and widest > _MOST_SIDE_BY_SIDE:
+    """Refuse columns whose sets would be unions of so many groups that neither names nor mapping could be read, and in
+    a flat tree those of which either nothing is shown or as many groups in every record."""
+    release = settled.release
+    binary = release.splits == "binary"
+    for attribute in settled.attributes if binary or release.flat else ():
+        steps = list(pairwise(attribute.hierarchy.levels))[0 if binary else -1 :]  # what is wide further down may stay
+        widest = max(int(np.bincount(parents(low.to, high.to)).max()) for low, high in steps)
+        if widest > _MOST_SIDE_BY_SIDE and not (binary and attribute.name in settled.ordered):
+            becomes = "make unions of them" if binary else "take them apart in every record"
+            instead = "" if release.flat else "choose 'splits: hierarchy', "
             raise PolicyError(
                 f"Attribute {attribute.name}: {widest:,} of its values or groups stand side by side, and a tree with "
-                f"'splits: binary' would make unions of them; {_MOST_SIDE_BY_SIDE:,} may.",
+                f"'splits: {release.splits}' would {becomes}; {_MOST_SIDE_BY_SIDE:,} may.",
                 code="policy-invalid",
-                remedy="Give it a hierarchy that joins them in steps, choose 'splits: hierarchy', or drop it.",
+                remedy=f"Give it a hierarchy that joins them in steps, {instead}or drop it.",
             )
 
 
