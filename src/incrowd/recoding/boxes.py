@@ -150,8 +150,8 @@ class Sets:
         """The ways to take a set apart in all records. In two there are more than a tree offers: at one of several
         places of a column in order; of other columns, one of the largest groups, or several of them, against the rest.
         """
-        if number not in self._cuts and not self._in_two:
-            self._cuts[number] = self.ways(number)
+        if not self._in_two:
+            return self.ways(number)
         if number not in self._cuts:
             values = self.values[number]
             second = {tuple(sorted(set(values) - set(first))): first for first in self._firsts(values)}

@@ -36,16 +36,15 @@ def rank(column: str, sql_type: str, options: Options, written: DateFormat | Non
     kind = column_kind(sql_type)
     if kind == "text" and sql_type != "VARCHAR":
         column = f"CAST({column} AS VARCHAR)"
-    dates = kind == "text" and written is not None
     if kind in {"date", "timestamp"}:
         number = f"CAST(epoch_us({column}) AS DOUBLE)"
-    elif dates:
+    elif kind == "text" and written is not None:
         number = f"CAST(epoch_us({day_of(column, 'VARCHAR', written)}) AS DOUBLE)"
     else:
         number, _ = typed_value(column, sql_type, _ANY_NUMBER, options)
-    if kind == "text" and not dates:
-        moment = f"TRY_CAST(regexp_extract({column}, {quoted(f'^{MOMENT}$')}, 1) AS TIMESTAMP)"
-        number = f"coalesce({number}, CAST(epoch_us({moment}) AS DOUBLE))"
+        if kind == "text":
+            moment = f"TRY_CAST(regexp_extract({column}, {quoted(f'^{MOMENT}$')}, 1) AS TIMESTAMP)"
+            number = f"coalesce({number}, CAST(epoch_us({moment}) AS DOUBLE))"
     return f"({number}) + 0.0::DOUBLE", is_absent(column, kind, "number", options)  # without a zero below zero
 
 

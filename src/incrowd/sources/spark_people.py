@@ -122,19 +122,18 @@ def _identity(column: str, type_: types.DataType, options: Options) -> tuple[str
 def _rank(column: str, type_: types.DataType, options: Options, written: DateFormat | None) -> tuple[str, str]:
     """The number by which rows are put in order, or null, and whether there is no value."""
     kind, raw = column_kind(type_), plain_texts(column, type_)
-    dates = kind == "text" and written is not None
     if kind == "date":
         number = _microseconds(f"CAST({raw} AS TIMESTAMP_NTZ)")
-    elif dates:
+    elif kind == "text" and written is not None:
         number = _microseconds(f"CAST({day_of(raw, type_, written)} AS TIMESTAMP_NTZ)")
     elif kind == "timestamp":
         plain = isinstance(type_, types.TimestampNTZType)
         number = _microseconds(raw) if plain else f"CAST(unix_micros({raw}) AS DOUBLE)"
     else:
         number = typed_value(raw, type_, _ANY_NUMBER, options)
-    if kind == "text" and not dates:
-        moment = f"try_cast({extracted(raw, MOMENT)} AS TIMESTAMP_NTZ)"
-        number = f"coalesce({number}, {_microseconds(moment)})"
+        if kind == "text":
+            moment = f"try_cast({extracted(raw, MOMENT)} AS TIMESTAMP_NTZ)"
+            number = f"coalesce({number}, {_microseconds(moment)})"
     return f"({number}) + 0.0D", is_absent(raw, kind, "number", options)  # without a zero below zero
 
 

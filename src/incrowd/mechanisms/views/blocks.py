@@ -61,9 +61,15 @@ def sums(table: Array, widths: Widths) -> Array:
 
 def inside(widths: Widths, shape: Sequence[int]) -> Array:
     """For each cell of a table of this shape, the block that it lies in."""
+    numbers = [np.arange(length) // width for width, length in zip(widths, shape, strict=True)]
+    return places(numbers, [-(-length // width) for width, length in zip(widths, shape, strict=True)])
+
+
+def places(codes: Sequence[Array], shape: Sequence[int]) -> Array:
+    """For each cell of a table, the cell of one of this shape that it lies in, by the codes along each axis."""
     place = np.zeros((), dtype=np.int64)
-    for width, length in zip(widths, shape, strict=True):
-        place = np.add.outer(place * (-(-length // width)), np.arange(length) // width)
+    for along, length in zip(codes, shape, strict=True):
+        place = np.add.outer(place * length, along)
     return place
 
 

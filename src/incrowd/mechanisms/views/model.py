@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from incrowd.mechanisms.views.blocks import Trust
+from incrowd.mechanisms.views.blocks import Trust, places
 from incrowd.mechanisms.views.junction import Columns, JunctionTree, cells, onto, ratio, spread
 from incrowd.mechanisms.views.measurements import Measurement
 from incrowd.mechanisms.views.rows import drawn
@@ -193,13 +193,7 @@ def coarsened(people: Array, m: Measurement) -> Array:
 
 def coarsening(m: Measurement) -> Array | None:
     """The cell of a measurement that each cell by base codes is counted in; None where they are the same."""
-    shape = tuple(map(len, m.recodes))
-    if shape == m.shape:
-        return None
-    index = np.zeros(shape, dtype=np.int64)
-    for axis, (recode, length) in enumerate(zip(m.recodes, m.shape, strict=True)):
-        index = index * length + recode.reshape([-1 if a == axis else 1 for a in range(len(shape))])
-    return index.ravel()
+    return None if tuple(map(len, m.recodes)) == m.shape else places(m.recodes, m.shape).ravel()
 
 
 def refined(table: Array, m: Measurement) -> Array:

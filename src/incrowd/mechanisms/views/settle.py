@@ -259,9 +259,6 @@ def spending(settings: ViewsSettled) -> promises.Promise:
     return promises.Point(plan.epsilon, plan.delta, Relation.ADD_REMOVE)
 
 
-__all__ = ["NoiseStep", "ViewsSettled", "planned", "prepare", "rounds_of", "settle", "spending"]
-
-
 def concerns(settings: ViewsSettled) -> Iterator[Concern]:
     """Listed views that leave columns unconnected, of which the synthetic table is asked nevertheless."""
     apart = components(settings.names, settings.listed)

@@ -154,7 +154,7 @@ def settle_tree(
     crowd, ordered = solve_tree(release, Persons.in_policy(policy)), ordered_columns(policy, attributes)
     settled = TreeSettled(crowd, release, attributes, ordered, len(attributes), fixed)
     if fixed is None:
-        _require_short_unions(settled)
+        _require_few_side_by_side(settled)
         _require_splits(settled)
     return settled
 
@@ -218,7 +218,7 @@ def concerns(settled: TreeSettled, table: Counted) -> Iterator[Concern]:
         )
 
 
-def _require_short_unions(settled: TreeSettled) -> None:
+def _require_few_side_by_side(settled: TreeSettled) -> None:
     """Refuse columns whose sets would be unions of so many groups that neither names nor mapping could be read, and in
     a flat tree those of which either nothing is shown or as many groups in every record."""
     release = settled.release
